@@ -1,0 +1,1 @@
+//! Decisions of a controller runtime as plain values.

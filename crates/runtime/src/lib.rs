@@ -1,0 +1,1 @@
+//! A controller runtime for Kubernetes.
