@@ -1,2 +1,39 @@
-//! Entry point.
-fn main() {}
+//! Checks and benchmarks of this repository.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool reports on its standard streams"
+)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod ci;
+mod tidy;
+
+/// Checks and benchmarks of this repository.
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Check the rules of this repository that no compiler knows, see `cargo xtask tidy --help`
+    #[command(long_about = tidy::help())]
+    Tidy,
+    /// Run every check that a change must pass, in order, until one fails
+    #[command(long_about = ci::help())]
+    Ci,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Args::parse().command {
+        Command::Tidy => tidy::run(),
+        Command::Ci => ci::run(),
+    }
+}
