@@ -1,1 +1,5 @@
 //! Decisions of a controller runtime as plain values.
+
+pub mod backoff;
+pub mod queue;
+pub mod time;

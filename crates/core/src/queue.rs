@@ -1,0 +1,397 @@
+//! The queue: which key runs when.
+//!
+//! A [`Queue`] is told what happens ([`add`](Queue::add), [`done`](Queue::done),
+//! [`forget`](Queue::forget)) and says what to do ([`next`](Queue::next)). It has no clock, no
+//! tasks and no source of randomness: `now` and `random` are arguments.
+//!
+//! # Guarantees
+//!
+//! - A key never runs twice at once. Any number of triggers during a run cause one run after it.
+//! - No trigger is lost: after it, its key runs, unless it is [forgotten](Queue::forget) before.
+//!   The run carries the causes of all triggers that it answers.
+//! - Nothing starves. Keys run in the order in which they become ready; those with
+//!   [`Priority::Low`] may be overtaken, but only by what becomes ready within
+//!   [`Config::ageing`] after them.
+//! - What has to run now comes from [`next`](Queue::next) at once, without a timer.
+//! - The outcome of a run replaces every timer that its key had.
+//! - A key that failed is held back for a delay which grows with each failure in a row. Only
+//!   [`Class::Desired`] triggers end the hold early, and they do not reset the count of failures;
+//!   other triggers wait for its end. A success ends the row.
+//!
+//! # Costs
+//!
+//! [`add`](Queue::add), [`next`](Queue::next), [`done`](Queue::done) and [`forget`](Queue::forget)
+//! take O(log n) for n keys with a timer, and O(1) without timers. A key that neither waits nor
+//! runs takes no memory.
+//!
+//! # Example
+//!
+//! ```
+//! use homeostat_core::queue::{Action, Class, Config, Next, Outcome, Priority, Queue, Trigger};
+//! use homeostat_core::time::Time;
+//! use std::time::Duration;
+//!
+//! let mut queue = Queue::new(&Config::default());
+//! let now = Time::ORIGIN;
+//! queue.add(
+//!     now,
+//!     Trigger { key: "site", cause: "created", class: Class::Desired, priority: Priority::Normal },
+//! );
+//! let Next::Run(run) = queue.next(now) else { panic!("a new key runs at once") };
+//! assert_eq!(run.key, "site");
+//!
+//! let later = now + Duration::from_millis(20);
+//! let outcome = Outcome::success(Action::Requeue(Duration::from_secs(60)));
+//! queue.done(later, &"site", outcome, 0.5);
+//! assert_eq!(queue.next(later), Next::WaitUntil(later + Duration::from_secs(60)));
+//! ```
+
+mod causes;
+mod config;
+mod rate;
+mod ready;
+mod run;
+mod slot;
+mod slots;
+mod timers;
+mod trigger;
+mod window;
+
+pub use causes::Causes;
+pub use config::{Config, RateLimit};
+pub use run::{Counts, Entry, Next, Run, State, Timer};
+pub use trigger::{Action, Class, Outcome, Priority, Trigger};
+
+use crate::backoff::Backoff;
+use crate::time::Time;
+use rate::Rate;
+use ready::Ready;
+use slot::{Slot, Stage};
+use slots::{Hashed, Slots};
+use std::hash::Hash;
+use timers::Timers;
+use window::Debounce;
+
+/// Decides which key runs when; see the [module documentation](self).
+///
+/// `K` is cloned for each run, so it should be cheap to clone. Moments must not go backwards from
+/// call to call; one that does counts as the latest so far.
+#[derive(Clone, Debug)]
+pub struct Queue<K, C> {
+    /// The most keys that may run at once.
+    concurrency: usize,
+    debounce: Debounce,
+    backoff: Backoff,
+    rate: Option<Rate>,
+
+    slots: Slots<K, Slot<C>>,
+    ready: Ready,
+    timers: Timers,
+    running: usize,
+    backing_off: usize,
+    /// The latest moment that a call came with.
+    now: Time,
+    closed: bool,
+}
+
+// === impl Queue ===
+
+impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let &Config {
+            concurrency,
+            debounce,
+            debounce_max_wait,
+            backoff,
+            rate_limit,
+            ageing,
+        } = config;
+        let max_wait = debounce_max_wait.unwrap_or_else(|| debounce.saturating_mul(10));
+        Self {
+            concurrency: match usize::try_from(concurrency) {
+                Ok(0) | Err(_) => usize::MAX,
+                Ok(bound) => bound,
+            },
+            debounce: Debounce {
+                rest: debounce,
+                max_wait,
+            },
+            backoff,
+            rate: rate_limit.map(Rate::new),
+            slots: Slots::default(),
+            ready: Ready::new(ageing),
+            timers: Timers::default(),
+            running: 0,
+            backing_off: 0,
+            now: Time::ORIGIN,
+            closed: false,
+        }
+    }
+
+    /// Takes in a trigger.
+    ///
+    /// If its key waits already, the triggers merge into one run: at the earliest time, with the
+    /// highest priority and all causes. Debounce puts off the start to its rest after the last
+    /// trigger, but never past a timer that an outcome asked for.
+    pub fn add(&mut self, now: Time, trigger: Trigger<K, C>) {
+        let now = self.advance(now);
+        let Trigger {
+            key,
+            cause,
+            class,
+            priority,
+        } = trigger;
+        let index = self.slots.find_or_insert(key, Slot::new());
+        let slot = self.slots.value_mut(index);
+
+        slot.causes.add(cause);
+        slot.priority = slot.priority.max(priority);
+        match &mut slot.stage {
+            Stage::Running(running) => {
+                running.window = Some(self.debounce.trigger(running.window, now));
+                running.desired |= class == Class::Desired;
+            }
+            Stage::Ready { lane, timer: _ } => {
+                if priority > *lane && self.ready.raise(index, now) {
+                    *lane = priority;
+                }
+            }
+            Stage::Waiting(waiting) => {
+                if waiting.held && waiting.window.is_none() && class == Class::Other {
+                    return;
+                }
+                waiting.window = Some(self.debounce.trigger(waiting.window, now));
+                self.schedule(index);
+            }
+        }
+    }
+
+    /// Says what to do now. Ask again until it is not [`Next::Run`], and after every other call.
+    pub fn next(&mut self, now: Time) -> Next<K, C> {
+        let now = self.advance(now);
+        if self.closed || self.running >= self.concurrency {
+            return Next::Idle;
+        }
+        let token = self.rate.as_ref().map_or(Time::ORIGIN, Rate::next_start);
+        match self.ready.front() {
+            Some(index) if token <= now => Next::Run(self.start(index)),
+            Some(_) => Next::WaitUntil(token),
+            None => match self.timers.first() {
+                Some(first) => Next::WaitUntil(first.max(token)),
+                None => Next::Idle,
+            },
+        }
+    }
+
+    /// Takes in how the run of `key` ended. It replaces all timers of the key.
+    ///
+    /// `random` is a number drawn evenly from `[0, 1)`, for the jitter of a backoff. A call for a
+    /// key that does not run is a mistake of the caller, and is ignored.
+    pub fn done(&mut self, now: Time, key: &K, outcome: Outcome, random: f64) {
+        let now = self.advance(now);
+        let hash = Hashed::of(key);
+        let Some(index) = self.slots.find(hash, key) else {
+            debug_assert!(false, "a key that is done has been started");
+            return;
+        };
+        let slot = self.slots.value_mut(index);
+        let Stage::Running(running) = slot.stage else {
+            debug_assert!(false, "a key that is done has been started");
+            return;
+        };
+
+        self.running -= 1;
+        let waiting = slot.conclude(now, running, outcome, |failures| {
+            self.backoff.delay(failures, random)
+        });
+        if waiting.is_idle() {
+            debug_assert!(
+                slot.causes.is_empty() && slot.failures == 0,
+                "something is forgotten"
+            );
+            self.slots.remove(hash, index);
+        } else {
+            slot.stage = Stage::Waiting(waiting);
+            self.backing_off += usize::from(waiting.held);
+            self.schedule(index);
+        }
+    }
+
+    /// Takes in that the object behind `key` is gone: it neither waits nor backs off any more, and
+    /// its failures are forgotten.
+    ///
+    /// If it runs, the outcome of that run will count for nothing. Triggers that come after this
+    /// call count as ever.
+    pub fn forget(&mut self, key: &K) {
+        let hash = Hashed::of(key);
+        let Some(index) = self.slots.find(hash, key) else {
+            return;
+        };
+        let slot = self.slots.value_mut(index);
+        match slot.stage {
+            Stage::Running(running) => {
+                slot.forget(running);
+                return;
+            }
+            Stage::Ready { lane, timer: _ } => self.ready.remove(index, lane),
+            Stage::Waiting(waiting) => {
+                self.backing_off -= usize::from(waiting.held);
+                self.timers.cancel(index);
+            }
+        }
+        self.slots.remove(hash, index);
+    }
+
+    /// Starts no more runs, for good. It is over when nothing [runs](Self::counts) any more.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// How many keys are in which state, as of the last call that came with a time.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let Self {
+            running,
+            backing_off,
+            ..
+        } = *self;
+        let ready = self.ready.len();
+        let waiting = self.slots.len() - ready - running - backing_off;
+        Counts {
+            waiting,
+            backing_off,
+            ready,
+            running,
+        }
+    }
+
+    /// Since when the key that is ready for the longest time has been so.
+    ///
+    /// A key whose priority was raised may have been ready for longer, by less than
+    /// [`Config::ageing`].
+    #[must_use]
+    pub fn oldest_ready(&self) -> Option<Time> {
+        self.ready.oldest()
+    }
+
+    /// What is known of `key`; `None` if it neither waits nor runs.
+    #[must_use]
+    pub fn entry(&self, key: &K) -> Option<Entry<'_, C>> {
+        let index = self.slots.find(Hashed::of(key), key)?;
+        Some(self.describe(index, self.slots.value(index)))
+    }
+
+    /// All keys that wait or run, in no order that means anything. Takes O(n): it is for people to
+    /// look at.
+    pub fn entries(&self) -> impl Iterator<Item = (&K, Entry<'_, C>)> {
+        self.slots
+            .iter()
+            .map(|(index, key, slot)| (key, self.describe(index, slot)))
+    }
+
+    /// Makes ready what is due, and returns the latest moment so far.
+    ///
+    /// Each call with a time does this first, so that the order of becoming ready is the order of
+    /// time, whatever the order of calls.
+    fn advance(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        while let Some((index, at)) = self.timers.pop_due(self.now) {
+            self.make_ready(index, at);
+        }
+        self.now
+    }
+
+    /// Puts a waiting slot where it belongs: among the ready ones, on a timer, or, if it waits
+    /// without end, nowhere.
+    fn schedule(&mut self, index: u32) {
+        let Stage::Waiting(waiting) = self.slots.value(index).stage else {
+            debug_assert!(false, "only a waiting slot is scheduled");
+            return;
+        };
+        let start = waiting.start();
+        if start <= self.now {
+            self.timers.cancel(index);
+            self.make_ready(index, self.now);
+        } else if start < Time::MAX {
+            self.timers.set(index, start);
+        }
+    }
+
+    /// Turns a waiting slot whose timer is no longer set into a ready one.
+    fn make_ready(&mut self, index: u32, at: Time) {
+        let slot = self.slots.value_mut(index);
+        let Stage::Waiting(waiting) = slot.stage else {
+            debug_assert!(false, "only a waiting slot becomes ready");
+            return;
+        };
+        let mut timer = None;
+        if waiting.timer <= at {
+            timer = Some(if waiting.held {
+                Timer::Retry
+            } else {
+                Timer::Requeue
+            });
+            slot.priority = slot.priority.max(waiting.timer_priority);
+        }
+        slot.stage = Stage::Ready {
+            lane: slot.priority,
+            timer,
+        };
+        self.backing_off -= usize::from(waiting.held);
+        self.ready.push(index, slot.priority, at);
+    }
+
+    /// Starts the run of a ready slot.
+    fn start(&mut self, index: u32) -> Run<K, C> {
+        if let Some(rate) = &mut self.rate {
+            rate.start(self.now);
+        }
+        self.running += 1;
+        let key = self.slots.key(index).clone();
+        let slot = self.slots.value_mut(index);
+        let Stage::Ready { lane, timer } = slot.stage else {
+            unreachable!("a slot in a lane is ready");
+        };
+        let (priority, failures) = (slot.priority, slot.failures);
+        let causes = slot.start();
+        let ready_since = self.ready.since(index);
+        self.ready.remove(index, lane);
+        Run {
+            key,
+            causes,
+            timer,
+            priority,
+            failures,
+            ready_since,
+        }
+    }
+
+    fn describe<'a>(&self, index: u32, slot: &'a Slot<C>) -> Entry<'a, C> {
+        let (state, next_run) = match &slot.stage {
+            Stage::Waiting(waiting) => {
+                let state = if waiting.held {
+                    State::BackingOff
+                } else {
+                    State::Waiting
+                };
+                (
+                    state,
+                    Some(waiting.start()).filter(|&start| start < Time::MAX),
+                )
+            }
+            Stage::Ready { .. } => (State::Ready, Some(self.ready.since(index))),
+            Stage::Running(_) => (State::Running, None),
+        };
+        Entry {
+            state,
+            next_run,
+            failures: slot.failures,
+            causes: &slot.causes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

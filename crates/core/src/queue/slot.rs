@@ -1,0 +1,149 @@
+//! What a queue knows of one key.
+
+use super::causes::Causes;
+use super::run::Timer;
+use super::trigger::{Action, Outcome, Priority};
+use super::window::Window;
+use crate::time::Time;
+use std::time::Duration;
+
+/// All that is known of a key.
+#[derive(Clone, Debug)]
+pub(super) struct Slot<C> {
+    /// The triggers since the last start.
+    pub(super) causes: Causes<C>,
+    /// The highest priority among them. Once ready, that of the timer counts, too, if it led there.
+    pub(super) priority: Priority,
+    /// In a row.
+    pub(super) failures: u32,
+    pub(super) stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    Waiting(Waiting),
+    Ready {
+        lane: Priority,
+        timer: Option<Timer>,
+    },
+    Running(Running),
+}
+
+/// The timer or the window, whichever is earlier, makes the key ready.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// What the last outcome asked for; [`Time::MAX`] if it asked for nothing.
+    pub(super) timer: Time,
+    /// Of the run that asked for it.
+    pub(super) timer_priority: Priority,
+    /// Whether the timer is a hold.
+    pub(super) held: bool,
+    /// Of the triggers. None under a hold that no trigger may end.
+    pub(super) window: Option<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    pub(super) priority: Priority,
+    /// Of the triggers since the start.
+    pub(super) window: Option<Window>,
+    /// Whether one of them may end a hold.
+    pub(super) desired: bool,
+    /// Whether the outcome will be about an object that is gone.
+    pub(super) forgotten: bool,
+}
+
+impl<C> Slot<C> {
+    /// The slot of a key that was idle.
+    pub(super) fn new() -> Self {
+        let waiting = Waiting {
+            timer: Time::MAX,
+            timer_priority: Priority::Low,
+            held: false,
+            window: None,
+        };
+        Self {
+            causes: Causes::default(),
+            priority: Priority::Low,
+            failures: 0,
+            stage: Stage::Waiting(waiting),
+        }
+    }
+
+    /// Begins a run, and returns the causes that led to it.
+    pub(super) fn start(&mut self) -> Causes<C> {
+        let priority = std::mem::replace(&mut self.priority, Priority::Low);
+        let running = Running {
+            priority,
+            window: None,
+            desired: false,
+            forgotten: false,
+        };
+        self.stage = Stage::Running(running);
+        std::mem::take(&mut self.causes)
+    }
+
+    /// Forgets what is known of an object that is gone, while its run goes on.
+    pub(super) fn forget(&mut self, running: Running) {
+        let gone = Running {
+            window: None,
+            desired: false,
+            forgotten: true,
+            ..running
+        };
+        *self = Self {
+            stage: Stage::Running(gone),
+            ..Self::new()
+        };
+    }
+
+    /// Ends a run: counts its failure, and says what the key waits for.
+    pub(super) fn conclude(
+        &mut self,
+        now: Time,
+        running: Running,
+        outcome: Outcome,
+        delay: impl FnOnce(u32) -> Duration,
+    ) -> Waiting {
+        let Running {
+            priority,
+            window,
+            desired,
+            forgotten,
+        } = running;
+        let (timer, held) = match (outcome.action, outcome.failed) {
+            _ if forgotten => (Time::MAX, false),
+            (Action::AwaitChange, _) => (Time::MAX, false),
+            (Action::Requeue(after), failed) => (now + after, failed),
+            (Action::Backoff { at_least }, _) => {
+                let delay = delay(self.failures.saturating_add(1));
+                (now + delay.max(at_least.unwrap_or_default()), true)
+            }
+        };
+        self.failures = if held {
+            self.failures.saturating_add(1)
+        } else {
+            0
+        };
+        let window = window.filter(|_| desired || !held);
+        Waiting {
+            timer,
+            timer_priority: priority,
+            held,
+            window,
+        }
+    }
+}
+
+impl Waiting {
+    /// When the key becomes ready.
+    pub(super) fn start(&self) -> Time {
+        self.window
+            .map_or(self.timer, |window| self.timer.min(window.start))
+    }
+
+    /// Whether there is nothing to wait for and nothing to remember.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.held && self.window.is_none() && self.timer == Time::MAX
+    }
+}

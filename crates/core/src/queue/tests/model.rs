@@ -1,0 +1,628 @@
+//! The rules of the queue once more, as naive as can be: a list of records that is searched from
+//! end to end, and histories instead of summaries. Nothing here is shared with the queue but the
+//! words of its interface.
+
+use crate::queue::{
+    Action, Class, Config, Counts, Next, Outcome, Priority, Queue, State, Timer, Trigger,
+};
+use crate::time::Time;
+use std::time::Duration;
+
+/// One call of the queue, or some time between two calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'a> {
+    Add {
+        key: char,
+        cause: &'a str,
+        class: Class,
+        priority: Priority,
+    },
+    Next,
+    Done {
+        key: char,
+        outcome: Outcome,
+        random: f64,
+    },
+    Forget {
+        key: char,
+    },
+    Pass {
+        time: Duration,
+    },
+    Close,
+}
+
+/// What `next` says, taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said<'a> {
+    Run {
+        key: char,
+        causes: Vec<&'a str>,
+        omitted: u32,
+        timer: Option<Timer>,
+        priority: Priority,
+        failures: u32,
+        ready_since: Time,
+    },
+    WaitUntil(Time),
+    Idle,
+}
+
+/// What can be asked about a key.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known<'a> {
+    pub(super) state: State,
+    pub(super) next_run: Option<Time>,
+    pub(super) failures: u32,
+    pub(super) causes: Vec<&'a str>,
+}
+
+/// A queue and its model, which go through the same steps.
+#[derive(Clone, Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) queue: Queue<char, &'a str>,
+    pub(super) model: Model<'a>,
+    pub(super) now: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Model<'a> {
+    config: Config,
+    now: Time,
+    records: Vec<Record<'a>>,
+    /// Numbers everything whose order matters.
+    order: u64,
+    /// What the rate limit has saved up at `credit_at`, as time.
+    credit: Duration,
+    credit_at: Time,
+    closed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Record<'a> {
+    key: char,
+    failures: u32,
+    /// All since the last start.
+    triggers: Vec<Arrival<'a>>,
+    timer: Option<Requested>,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+struct Arrival<'a> {
+    at: Time,
+    cause: &'a str,
+    class: Class,
+    priority: Priority,
+    /// Whether it may start the run, or just comes along.
+    starts: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Requested {
+    at: Time,
+    hold: bool,
+    priority: Priority,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Waiting {
+        order: u64,
+    },
+    Ready {
+        since: Time,
+        order: u64,
+        lane: Priority,
+        timer: Option<Requested>,
+    },
+    Running {
+        priority: Priority,
+        forgotten: bool,
+    },
+}
+
+// === impl Pair ===
+
+impl<'a> Pair<'a> {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            queue: Queue::new(config),
+            model: Model::new(config),
+            now: Time::ORIGIN,
+        }
+    }
+
+    /// Takes the step on both sides, and returns what `next` said if it was asked.
+    pub(super) fn take(&mut self, step: Step<'a>) -> Result<Option<Said<'a>>, String> {
+        let Self { queue, model, now } = self;
+        match step {
+            Step::Add {
+                key,
+                cause,
+                class,
+                priority,
+            } => {
+                queue.add(
+                    *now,
+                    Trigger {
+                        key,
+                        cause,
+                        class,
+                        priority,
+                    },
+                );
+                model.add(*now, key, cause, class, priority);
+            }
+            Step::Next => {
+                let (said, expected) = (said(queue.next(*now)), model.next(*now));
+                return if said == expected {
+                    Ok(Some(said))
+                } else {
+                    Err(format!("said      {said:?}\ninstead of {expected:?}"))
+                };
+            }
+            Step::Done {
+                key,
+                outcome,
+                random,
+            } => {
+                queue.done(*now, &key, outcome, random);
+                model.done(*now, key, outcome, random);
+            }
+            Step::Forget { key } => {
+                queue.forget(&key);
+                model.forget(key);
+            }
+            Step::Pass { time } => *now += time,
+            Step::Close => {
+                queue.close();
+                model.closed = true;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares everything that can be asked.
+    pub(super) fn compare(&self, keys: impl IntoIterator<Item = char>) -> Result<(), String> {
+        let (counts, expected) = (self.queue.counts(), self.model.counts());
+        if counts != expected {
+            return Err(format!("counts are {counts:?}\ninstead of {expected:?}"));
+        }
+        let oldest = self.queue.oldest_ready();
+        if oldest != self.model.oldest_ready() {
+            return Err(format!(
+                "oldest is {oldest:?} instead of {:?}",
+                self.model.oldest_ready()
+            ));
+        }
+        for key in keys {
+            let (known, expected) = (self.known(key), self.model.known(key));
+            if known != expected {
+                return Err(format!("{key} is {known:?}\ninstead of {expected:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn known(&self, key: char) -> Option<Known<'a>> {
+        self.queue.entry(&key).map(|entry| Known {
+            state: entry.state,
+            next_run: entry.next_run,
+            failures: entry.failures,
+            causes: entry.causes.iter().copied().collect(),
+        })
+    }
+}
+
+fn said(next: Next<char, &str>) -> Said<'_> {
+    match next {
+        Next::Run(run) => Said::Run {
+            key: run.key,
+            causes: run.causes.iter().copied().collect(),
+            omitted: run.causes.omitted(),
+            timer: run.timer,
+            priority: run.priority,
+            failures: run.failures,
+            ready_since: run.ready_since,
+        },
+        Next::WaitUntil(time) => Said::WaitUntil(time),
+        Next::Idle => Said::Idle,
+    }
+}
+
+// === impl Model ===
+
+impl<'a> Model<'a> {
+    fn new(config: &Config) -> Self {
+        Self {
+            config: config.clone(),
+            now: Time::ORIGIN,
+            records: Vec::new(),
+            order: 0,
+            credit: Duration::MAX,
+            credit_at: Time::ORIGIN,
+            closed: false,
+        }
+    }
+
+    fn add(&mut self, now: Time, key: char, cause: &'a str, class: Class, priority: Priority) {
+        self.pass(now);
+        let order = self.number();
+        if !self.records.iter().any(|record| record.key == key) {
+            self.records.push(Record {
+                key,
+                failures: 0,
+                triggers: Vec::new(),
+                timer: None,
+                phase: Phase::Waiting { order },
+            });
+        }
+        let ageing = self.config.ageing;
+        let record = self.record(key);
+
+        let held = matches!(record.phase, Phase::Waiting { .. })
+            && record.timer.is_some_and(|timer| timer.hold)
+            && !record.triggers.iter().any(|trigger| trigger.starts);
+        let starts = class == Class::Desired || !held;
+        record.triggers.push(Arrival {
+            at: now,
+            cause,
+            class,
+            priority,
+            starts,
+        });
+        match &mut record.phase {
+            Phase::Waiting { order: place } if starts => *place = order,
+            Phase::Ready {
+                since,
+                order: place,
+                lane,
+                timer: _,
+            } => {
+                if priority == Priority::Normal && *lane == Priority::Low && *since + ageing > now {
+                    (*lane, *place) = (Priority::Normal, order);
+                }
+            }
+            Phase::Waiting { .. } | Phase::Running { .. } => {}
+        }
+        self.settle(key);
+    }
+
+    fn next(&mut self, now: Time) -> Said<'a> {
+        self.pass(now);
+        let running = self.counts().running;
+        if self.closed
+            || (self.config.concurrency > 0 && running >= self.config.concurrency as usize)
+        {
+            return Said::Idle;
+        }
+        let token = now + self.missing_credit();
+        let Some(key) = self.first_ready() else {
+            let waiting = self
+                .records
+                .iter()
+                .filter(|r| matches!(r.phase, Phase::Waiting { .. }));
+            let due = waiting.filter_map(|record| record.due(&self.config)).min();
+            let earliest = if token > now { token } else { Time::ORIGIN };
+            return due.map_or(Said::Idle, |due| Said::WaitUntil(due.max(earliest)));
+        };
+        if token > now {
+            return Said::WaitUntil(token);
+        }
+
+        if let Some(limit) = self.config.rate_limit {
+            self.credit -= Duration::from_secs_f64(1.0 / limit.per_second);
+        }
+        let record = self.record(key);
+        let Phase::Ready { since, timer, .. } = record.phase else {
+            unreachable!("it is ready")
+        };
+        let triggers = std::mem::take(&mut record.triggers);
+        let priority = triggers
+            .iter()
+            .map(|trigger| trigger.priority)
+            .chain(timer.map(|timer| timer.priority))
+            .max()
+            .expect("something made it ready");
+        record.phase = Phase::Running {
+            priority,
+            forgotten: false,
+        };
+        record.timer = None;
+        let (causes, omitted) = causes(&triggers);
+        Said::Run {
+            key,
+            causes,
+            omitted,
+            timer: timer.map(|timer| {
+                if timer.hold {
+                    Timer::Retry
+                } else {
+                    Timer::Requeue
+                }
+            }),
+            priority,
+            failures: record.failures,
+            ready_since: since,
+        }
+    }
+
+    fn done(&mut self, now: Time, key: char, outcome: Outcome, random: f64) {
+        self.pass(now);
+        let order = self.number();
+        let backoff = self.config.backoff;
+        let record = self.record(key);
+        let Phase::Running {
+            priority,
+            forgotten,
+        } = record.phase
+        else {
+            panic!("{key} runs not")
+        };
+        record.phase = Phase::Waiting { order };
+        record.timer = None;
+        if !forgotten {
+            match outcome {
+                Outcome {
+                    action: Action::AwaitChange,
+                    failed: _,
+                } => record.failures = 0,
+                Outcome {
+                    action: Action::Requeue(after),
+                    failed: false,
+                } => {
+                    record.failures = 0;
+                    record.timer = Some(Requested {
+                        at: now + after,
+                        hold: false,
+                        priority,
+                    });
+                }
+                Outcome {
+                    action: Action::Requeue(after),
+                    failed: true,
+                } => {
+                    record.failures += 1;
+                    record.timer = Some(Requested {
+                        at: now + after,
+                        hold: true,
+                        priority,
+                    });
+                }
+                Outcome {
+                    action: Action::Backoff { at_least },
+                    failed: _,
+                } => {
+                    record.failures += 1;
+                    let delay = backoff.delay(record.failures, random);
+                    let after = at_least.map_or(delay, |floor| floor.max(delay));
+                    record.timer = Some(Requested {
+                        at: now + after,
+                        hold: true,
+                        priority,
+                    });
+                }
+            }
+        }
+        let held = record.timer.is_some_and(|timer| timer.hold);
+        if held
+            && !record
+                .triggers
+                .iter()
+                .any(|trigger| trigger.class == Class::Desired)
+        {
+            for trigger in &mut record.triggers {
+                trigger.starts = false;
+            }
+        }
+        self.settle(key);
+        self.records
+            .retain(|record| record.key != key || !record.is_idle());
+    }
+
+    fn forget(&mut self, key: char) {
+        for record in &mut self.records {
+            if let Phase::Running { priority, .. } = record.phase
+                && record.key == key
+            {
+                record.triggers.clear();
+                record.failures = 0;
+                record.phase = Phase::Running {
+                    priority,
+                    forgotten: true,
+                };
+            }
+        }
+        self.records
+            .retain(|r| r.key != key || matches!(r.phase, Phase::Running { .. }));
+    }
+
+    fn counts(&self) -> Counts {
+        let count = |state| {
+            self.records
+                .iter()
+                .filter(|record| record.state() == state)
+                .count()
+        };
+        Counts {
+            waiting: count(State::Waiting),
+            backing_off: count(State::BackingOff),
+            ready: count(State::Ready),
+            running: count(State::Running),
+        }
+    }
+
+    fn oldest_ready(&self) -> Option<Time> {
+        let heads = [self.head(Priority::Normal), self.head(Priority::Low)];
+        heads.into_iter().flatten().map(|(since, _)| since).min()
+    }
+
+    fn known(&self, key: char) -> Option<Known<'a>> {
+        let record = self.records.iter().find(|record| record.key == key)?;
+        Some(Known {
+            state: record.state(),
+            next_run: match record.phase {
+                Phase::Waiting { .. } => record.due(&self.config),
+                Phase::Ready { since, .. } => Some(since),
+                Phase::Running { .. } => None,
+            },
+            failures: record.failures,
+            causes: causes(&record.triggers).0,
+        })
+    }
+
+    /// Whether `next` would start a run.
+    pub(super) fn would_run(&self, now: Time) -> bool {
+        matches!(self.clone().next(now), Said::Run { .. })
+    }
+
+    /// Lets time pass: what has become due becomes ready, one after the other.
+    fn pass(&mut self, now: Time) {
+        if let Some(limit) = self.config.rate_limit {
+            let full = Duration::from_secs_f64(1.0 / limit.per_second) * limit.burst;
+            self.credit = self
+                .credit
+                .saturating_add(now.since(self.credit_at))
+                .min(full);
+            self.credit_at = now;
+        }
+        self.now = now;
+        loop {
+            let mut due: Vec<(Time, u64, char)> = Vec::new();
+            for record in &self.records {
+                if let Phase::Waiting { order } = record.phase
+                    && let Some(at) = record.due(&self.config)
+                    && at <= now
+                {
+                    due.push((at, order, record.key));
+                }
+            }
+            let Some(&(at, _, key)) = due.iter().min() else {
+                return;
+            };
+            self.make_ready(key, at);
+        }
+    }
+
+    /// Makes a record ready if it is due now.
+    fn settle(&mut self, key: char) {
+        let (now, config) = (self.now, self.config.clone());
+        let record = self.record(key);
+        let due = record.due(&config).is_some_and(|at| at <= now);
+        if due && matches!(record.phase, Phase::Waiting { .. }) {
+            self.make_ready(key, now);
+        }
+    }
+
+    fn make_ready(&mut self, key: char, since: Time) {
+        let order = self.number();
+        let record = self.record(key);
+        let timer = record.timer.filter(|timer| timer.at <= since);
+        let priorities = record.triggers.iter().map(|trigger| trigger.priority);
+        let priorities = priorities.chain(timer.map(|timer| timer.priority));
+        let lane = priorities.max().expect("something made it ready");
+        record.phase = Phase::Ready {
+            since,
+            order,
+            lane,
+            timer,
+        };
+    }
+
+    fn first_ready(&self) -> Option<char> {
+        let (normal, low) = (self.head(Priority::Normal), self.head(Priority::Low));
+        let normal = normal.map(|(since, key)| (since, 0, key));
+        let low = low.map(|(since, key)| (since + self.config.ageing, 1, key));
+        [normal, low]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|(_, _, key)| key)
+    }
+
+    /// The ready record that came first into the lane.
+    fn head(&self, wanted: Priority) -> Option<(Time, char)> {
+        let mut ready: Vec<(u64, Time, char)> = Vec::new();
+        for record in &self.records {
+            if let Phase::Ready {
+                since, order, lane, ..
+            } = record.phase
+                && lane == wanted
+            {
+                ready.push((order, since, record.key));
+            }
+        }
+        ready.into_iter().min().map(|(_, since, key)| (since, key))
+    }
+
+    fn missing_credit(&self) -> Duration {
+        self.config.rate_limit.map_or(Duration::ZERO, |limit| {
+            Duration::from_secs_f64(1.0 / limit.per_second).saturating_sub(self.credit)
+        })
+    }
+
+    fn record(&mut self, key: char) -> &mut Record<'a> {
+        let found = self.records.iter_mut().find(|record| record.key == key);
+        found.expect("the key has a record")
+    }
+
+    fn number(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+}
+
+impl Record<'_> {
+    fn due(&self, config: &Config) -> Option<Time> {
+        let mut starting = self.triggers.iter().filter(|trigger| trigger.starts);
+        let first = starting.next();
+        let last = starting.next_back().or(first);
+        let max_wait = config.debounce_max_wait.unwrap_or(config.debounce * 10);
+        let window = first.zip(last).map(|(first, last)| {
+            let (rested, latest) = (last.at + config.debounce, first.at + max_wait);
+            rested.min(latest)
+        });
+        let timer = self.timer.map(|timer| timer.at);
+        [window, timer]
+            .into_iter()
+            .flatten()
+            .filter(|&at| at < Time::MAX)
+            .min()
+    }
+
+    fn state(&self) -> State {
+        match self.phase {
+            Phase::Ready { .. } => State::Ready,
+            Phase::Running { .. } => State::Running,
+            Phase::Waiting { .. } if self.timer.is_some_and(|timer| timer.hold) => {
+                State::BackingOff
+            }
+            Phase::Waiting { .. } => State::Waiting,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let endless = self
+            .timer
+            .is_none_or(|timer| !timer.hold && timer.at == Time::MAX);
+        matches!(self.phase, Phase::Waiting { .. }) && self.triggers.is_empty() && endless
+    }
+}
+
+/// The different causes that are kept, and how often others came.
+fn causes<'a>(triggers: &[Arrival<'a>]) -> (Vec<&'a str>, u32) {
+    let mut kept = Vec::new();
+    let mut omitted = 0;
+    for trigger in triggers {
+        if kept.contains(&trigger.cause) {
+            continue;
+        }
+        if kept.len() < 16 {
+            kept.push(trigger.cause);
+        } else {
+            omitted += 1;
+        }
+    }
+    (kept, omitted)
+}

@@ -1,0 +1,898 @@
+//! The rules one by one.
+
+use super::{check, transcript};
+use expect_test::expect;
+
+// === Order and merging ===
+
+/// Due now comes at once, and in order; an idle key leaves nothing.
+#[test]
+fn first_in_first_out() {
+    check(
+        "
+        0s next
+        0s add a created
+        0s add b created
+        0s add c created
+        0s next
+        0s next
+        0s next
+        0s next
+        1s done b success await
+        1s show b
+        1s counts
+        ",
+        expect![[r#"
+            0s next: idle
+            0s next: run a ["created"] ready since 0ns
+            0s next: run b ["created"] ready since 0ns
+            0s next: run c ["created"] ready since 0ns
+            0s next: idle
+            1s show b: idle
+            1s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 2 }
+        "#]],
+    );
+}
+
+#[test]
+fn waiting_triggers_merge() {
+    check(
+        "
+        concurrency 1
+        0s add z first
+        0s next
+        1s add a one low
+        2s add b one
+        3s add a two
+        3s add a one
+        3s add a three low
+        4s done z success await
+        4s next
+        5s done b success await
+        5s next
+        ",
+        expect![[r#"
+            0s next: run z ["first"] ready since 0ns
+            4s next: run b ["one"] ready since 2s
+            5s next: run a ["one", "two", "three"] ready since 1s
+        "#]],
+    );
+}
+
+/// T52: no two runs of a key at once, and one run for all triggers during a run.
+#[test]
+fn triggers_during_a_run_cause_one_run_after_it() {
+    check(
+        "
+        0s add a one
+        0s next
+        1s add a two
+        1s next
+        2s add a three
+        2s show a
+        3s done a success await
+        3s next
+        3s next
+        4s done a success await
+        4s next
+        4s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: idle
+            2s show a: Running, next run None, failures 0, ["two", "three"]
+            3s next: run a ["two", "three"] ready since 3s
+            3s next: idle
+            4s next: idle
+            4s show a: idle
+        "#]],
+    );
+}
+
+#[test]
+fn causes_are_bounded() {
+    let many = (0..20)
+        .map(|number| format!("0s add a cause{number}\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    check(
+        &format!("{many} 0s next"),
+        expect![[r#"
+        0s next: run a ["cause0", "cause1", "cause2", "cause3", "cause4", "cause5", "cause6", "cause7", "cause8", "cause9", "cause10", "cause11", "cause12", "cause13", "cause14", "cause15"] ready since 0ns and 4 more causes
+    "#]],
+    );
+}
+
+// === Priorities ===
+
+/// T54, A4: under a steady stream of normal keys, low ones run when they have aged.
+#[test]
+fn low_keys_age() {
+    check(
+        "
+        concurrency 1
+        ageing 3s
+        0s add x warm-up
+        0s next
+        0s add a list low
+        0s add b list low
+        1s add c change
+        2s add d change
+        2s done x success await
+        2s next
+        3s add e change
+        3s done c success await
+        3s next
+        3s done d success await
+        3s next
+        3s add f change
+        4s done e success await
+        4s next
+        4s done f success await
+        4s next
+        4s add g change
+        5s done a success await
+        5s next
+        ",
+        expect![[r#"
+            0s next: run x ["warm-up"] ready since 0ns
+            2s next: run c ["change"] ready since 1s
+            3s next: run d ["change"] ready since 2s
+            3s next: run e ["change"] ready since 3s
+            4s next: run f ["change"] ready since 3s
+            4s next: run a ["list"] ready since 0ns, Low
+            5s next: run b ["list"] ready since 0ns, Low
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_raises_a_low_key_to_the_end_of_the_normal_ones() {
+    check(
+        "
+        concurrency 1
+        0s add x warm-up
+        0s next
+        0s add a list low
+        0s add b list low
+        0s add c change
+        1s add b change
+        1s add d change
+        2s done x success await
+        2s next
+        2s done c success await
+        2s next
+        2s done b success await
+        2s next
+        2s done d success await
+        2s next
+        ",
+        expect![[r#"
+            0s next: run x ["warm-up"] ready since 0ns
+            2s next: run c ["change"] ready since 0ns
+            2s next: run b ["list", "change"] ready since 0ns
+            2s next: run d ["change"] ready since 1s
+            2s next: run a ["list"] ready since 0ns, Low
+        "#]],
+    );
+}
+
+/// One that has aged keeps its place, which is the better one.
+#[test]
+fn a_change_does_not_set_an_aged_key_back() {
+    check(
+        "
+        concurrency 1
+        ageing 1s
+        0s add x warm-up
+        0s next
+        0s add a list low
+        2s add b change
+        2s add a change
+        3s done x success await
+        3s next
+        ",
+        expect![[r#"
+            0s next: run x ["warm-up"] ready since 0ns
+            3s next: run a ["list", "change"] ready since 0ns
+        "#]],
+    );
+}
+
+/// A5: the timers of a low run are low; a change makes the key normal again.
+#[test]
+fn retries_keep_the_priority() {
+    check(
+        "
+        0s add a list low
+        0s next
+        0s done a failure backoff
+        1s next
+        1s done a success requeue 5s
+        6s next
+        6s done a success requeue 5s
+        7s add a change
+        7s next
+        7s done a success requeue 5s
+        8s add a resync low
+        8s next
+        ",
+        expect![[r#"
+            0s next: run a ["list"] ready since 0ns, Low
+            1s next: run a [] ready since 1s, Retry, Low, failures 1
+            6s next: run a [] ready since 6s, Requeue, Low
+            7s next: run a ["change"] ready since 7s
+            8s next: run a ["resync"] ready since 8s, Low
+        "#]],
+    );
+}
+
+// === Timers ===
+
+#[test]
+fn a_requeue_runs_at_its_time_or_earlier() {
+    check(
+        "
+        0s add a one
+        0s next
+        1s done a success requeue 10s
+        1s next
+        1s show a
+        5s add a two
+        5s next
+        6s done a success requeue 10s
+        16s next
+        16s done a success requeue 0s
+        16s next
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: wait until 11s
+            1s show a: Waiting, next run Some(11s), failures 0, []
+            5s next: run a ["two"] ready since 5s
+            16s next: run a [] ready since 16s, Requeue
+            16s next: run a [] ready since 16s, Requeue
+        "#]],
+    );
+}
+
+/// The outcome of a run replaces the timer that an earlier one asked for.
+#[test]
+fn an_outcome_replaces_all_timers() {
+    check(
+        "
+        0s add a one
+        0s next
+        0s done a success requeue 10s
+        1s add a two
+        1s next
+        2s done a success await
+        2s next
+        2s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: run a ["two"] ready since 1s
+            2s next: idle
+            2s show a: idle
+        "#]],
+    );
+}
+
+/// T58: no panic, and no timer that a driver would have to wait for.
+#[test]
+fn a_requeue_after_forever_is_no_timer() {
+    check(
+        "
+        1s add a one
+        1s next
+        1s done a success requeue forever
+        1s show a
+        1s next
+        2s add a two
+        2s next
+        2s done a failure backoff forever
+        2s show a
+        2s counts
+        2s next
+        3s add a child
+        3s next
+        4s add a spec desired
+        4s next
+        ",
+        expect![[r#"
+            1s next: run a ["one"] ready since 1s
+            1s show a: idle
+            1s next: idle
+            2s next: run a ["two"] ready since 2s
+            2s show a: BackingOff, next run None, failures 1, []
+            2s counts: Counts { waiting: 0, backing_off: 1, ready: 0, running: 0 }
+            2s next: idle
+            3s next: idle
+            4s next: run a ["child", "spec"] ready since 4s, failures 1
+        "#]],
+    );
+}
+
+/// A17: what becomes due queues up in the order of time, together with what comes in.
+#[test]
+fn timers_and_events_share_one_order() {
+    check(
+        "
+        concurrency 1
+        0s add a one
+        0s next
+        0s done a success requeue 5s
+        0s add b one
+        0s next
+        0s done b success requeue 4s
+        0s add x warm-up
+        0s next
+        3s add c event
+        6s add d event
+        7s done x success await
+        7s next
+        7s done c success await
+        7s next
+        7s done b success await
+        7s next
+        7s done a success await
+        7s next
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            0s next: run b ["one"] ready since 0ns
+            0s next: run x ["warm-up"] ready since 0ns
+            7s next: run c ["event"] ready since 3s
+            7s next: run b [] ready since 4s, Requeue
+            7s next: run a [] ready since 5s, Requeue
+            7s next: run d ["event"] ready since 6s
+        "#]],
+    );
+}
+
+// === Backoff ===
+
+/// T01, A14: the delays of a key grow up to the bound, and go on, while others are not touched. A
+/// success starts over.
+#[test]
+fn failures_in_a_row_delay_longer_and_longer() {
+    let mut steps = vec![String::from("0s add a one\n")];
+    let mut at = 0;
+    for delay in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
+        steps.push(format!(
+            "{at}s next\n {at}s done a failure backoff\n {at}s next\n"
+        ));
+        at += delay;
+    }
+    steps.push(format!(
+        "
+        {at}s next
+        {at}s add b other
+        {at}s next
+        {at}s done b failure backoff
+        {at}s show b
+        {at}s done a success await
+        {at}s add a again
+        {at}s next
+        {at}s done a failure backoff
+        {at}s show a
+        "
+    ));
+    check(
+        &steps.concat(),
+        expect![[r#"
+        0s next: run a ["one"] ready since 0ns
+        0s next: wait until 1s
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s next: wait until 3s
+        3s next: run a [] ready since 3s, Retry, failures 2
+        3s next: wait until 7s
+        7s next: run a [] ready since 7s, Retry, failures 3
+        7s next: wait until 15s
+        15s next: run a [] ready since 15s, Retry, failures 4
+        15s next: wait until 31s
+        31s next: run a [] ready since 31s, Retry, failures 5
+        31s next: wait until 63s
+        63s next: run a [] ready since 63s, Retry, failures 6
+        63s next: wait until 127s
+        127s next: run a [] ready since 127s, Retry, failures 7
+        127s next: wait until 255s
+        255s next: run a [] ready since 255s, Retry, failures 8
+        255s next: wait until 511s
+        511s next: run a [] ready since 511s, Retry, failures 9
+        511s next: wait until 811s
+        811s next: run a [] ready since 811s, Retry, failures 10
+        811s next: wait until 1111s
+        1111s next: run a [] ready since 1111s, Retry, failures 11
+        1111s next: run b ["other"] ready since 1111s
+        1111s show b: BackingOff, next run Some(1112s), failures 1, []
+        1111s next: run a ["again"] ready since 1111s
+        1111s show a: BackingOff, next run Some(1112s), failures 1, []
+    "#]],
+    );
+}
+
+/// T01, A3, A16: a success and a permanent error end a row of failures, and nothing else does.
+#[test]
+fn what_ends_a_row_of_failures() {
+    let outcomes = [
+        "success requeue 1s",
+        "success await",
+        "success backoff",
+        "failure requeue 1s",
+        "failure await",
+        "failure backoff",
+    ];
+    let said = outcomes.map(|outcome| {
+        let said = transcript(&format!(
+            "
+            0s add a one
+            0s next
+            0s done a failure backoff
+            1s next
+            1s done a {outcome}
+            1s show a
+            5s add a spec desired
+            5s next
+            "
+        ));
+        format!("{outcome}\n{said}")
+    });
+    expect![[r#"
+        success requeue 1s
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: Waiting, next run Some(2s), failures 0, []
+        5s next: run a ["spec"] ready since 2s, Requeue
+        success await
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: idle
+        5s next: run a ["spec"] ready since 5s
+        success backoff
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: BackingOff, next run Some(3s), failures 2, []
+        5s next: run a ["spec"] ready since 3s, Retry, failures 2
+        failure requeue 1s
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: BackingOff, next run Some(2s), failures 2, []
+        5s next: run a ["spec"] ready since 2s, Retry, failures 2
+        failure await
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: idle
+        5s next: run a ["spec"] ready since 5s
+        failure backoff
+        0s next: run a ["one"] ready since 0ns
+        1s next: run a [] ready since 1s, Retry, failures 1
+        1s show a: BackingOff, next run Some(3s), failures 2, []
+        5s next: run a ["spec"] ready since 3s, Retry, failures 2
+    "#]]
+    .assert_eq(&said.concat());
+}
+
+/// T09, A19: jitter takes effect. A floor that a server asked for is kept without it.
+#[test]
+fn jitter_and_a_floor() {
+    check(
+        "
+        jitter 0.2
+        0s add a one
+        0s next
+        0s done a failure backoff random 0.5
+        0s show a
+        2s next
+        2s done a failure backoff 30s random 0.5
+        2s show a
+        32s next
+        32s done a failure backoff 1s random 0.5
+        32s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            0s show a: BackingOff, next run Some(1.1s), failures 1, []
+            2s next: run a [] ready since 1.1s, Retry, failures 1
+            2s show a: BackingOff, next run Some(32s), failures 2, []
+            32s next: run a [] ready since 32s, Retry, failures 2
+            32s show a: BackingOff, next run Some(36.4s), failures 3, []
+        "#]],
+    );
+}
+
+/// T11, A1, A2: events during a hold neither end it nor count as failures, and other keys do not
+/// notice; the run after it knows their causes.
+#[test]
+fn other_triggers_wait_for_the_end_of_a_hold() {
+    let flood = (0..20)
+        .map(|n| format!("{}ms add a status\n", 1000 + n))
+        .collect::<Vec<_>>()
+        .concat();
+    check(
+        &format!(
+            "
+            0s add a one
+            0s next
+            0s done a failure backoff 10s
+            {flood}
+            2s add a child
+            2s next
+            2s show a
+            3s add b one
+            3s next
+            10s next
+            10s done a failure backoff
+            10s show a
+            "
+        ),
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            2s next: wait until 10s
+            2s show a: BackingOff, next run Some(10s), failures 1, ["status", "child"]
+            3s next: run b ["one"] ready since 3s
+            10s next: run a ["status", "child"] ready since 10s, Retry, failures 1
+            10s show a: BackingOff, next run Some(12s), failures 2, []
+        "#]],
+    );
+}
+
+/// T11, A9: a change of the desired state ends the hold, and a failure then goes on in the row.
+#[test]
+fn a_desired_trigger_ends_a_hold() {
+    check(
+        "
+        0s add a one
+        0s next
+        0s done a failure backoff
+        1s next
+        1s done a failure backoff 60s
+        2s add a child
+        3s add a spec desired
+        3s next
+        3s done a failure backoff
+        3s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: run a [] ready since 1s, Retry, failures 1
+            3s next: run a ["child", "spec"] ready since 3s, failures 2
+            3s show a: BackingOff, next run Some(7s), failures 3, []
+        "#]],
+    );
+}
+
+/// The same for triggers that came during the run.
+#[test]
+fn triggers_during_a_run_that_fails() {
+    check(
+        "
+        0s add a one
+        0s next
+        1s add a child
+        2s done a failure backoff
+        2s next
+        3s next
+        4s add a child
+        4s add a spec desired
+        5s done a failure backoff
+        5s next
+        5s done a failure requeue 7s
+        6s add a child
+        6s next
+        12s next
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            2s next: wait until 3s
+            3s next: run a ["child"] ready since 3s, Retry, failures 1
+            5s next: run a ["child", "spec"] ready since 5s, failures 2
+            6s next: wait until 12s
+            12s next: run a ["child"] ready since 12s, Retry, failures 3
+        "#]],
+    );
+}
+
+// === Debounce ===
+
+/// T55: trailing, with a bound.
+#[test]
+fn debounce_is_trailing_with_a_longest_wait() {
+    check(
+        "
+        debounce 2s
+        max-wait 5s
+        0s add a one
+        0s next
+        1s add a two
+        1s next
+        3s next
+        3s done a success await
+        10s add a one
+        11s add a one
+        12s add a one
+        13s add a one
+        14s add a two
+        14s next
+        15s next
+        ",
+        expect![[r#"
+            0s next: wait until 2s
+            1s next: wait until 3s
+            3s next: run a ["one", "two"] ready since 3s
+            14s next: wait until 15s
+            15s next: run a ["one", "two"] ready since 15s
+        "#]],
+    );
+}
+
+#[test]
+fn debounce_waits_ten_times_at_most_by_default() {
+    let triggers = (0..50)
+        .map(|n| format!("{}ms add a one\n", n * 500))
+        .collect::<Vec<_>>()
+        .concat();
+    check(
+        &format!("debounce 1s\n {triggers} 24.5s show a"),
+        expect![[r#"
+        24.5s show a: Ready, next run Some(10s), failures 0, ["one"]
+    "#]],
+    );
+}
+
+/// A requeue and the end of a hold come at their time, whatever the debounce says.
+#[test]
+fn debounce_does_not_delay_timers() {
+    check(
+        "
+        debounce 10s
+        0s add a one
+        10s next
+        10s done a success requeue 3s
+        12s add a two
+        12s next
+        13s next
+        13s done a failure backoff
+        13s add a spec desired
+        13s next
+        14s next
+        ",
+        expect![[r#"
+            10s next: run a ["one"] ready since 10s
+            12s next: wait until 13s
+            13s next: run a ["two"] ready since 13s, Requeue
+            13s next: wait until 14s
+            14s next: run a ["spec"] ready since 14s, Retry, failures 1
+        "#]],
+    );
+}
+
+/// A trigger during the run counts from when it came.
+#[test]
+fn debounce_goes_on_during_a_run() {
+    check(
+        "
+        debounce 4s
+        0s add a one
+        4s next
+        5s add a two
+        7s done a success await
+        7s next
+        9s next
+        9s add a three
+        20s done a success await
+        20s next
+        20s add a child
+        21s add a spec desired
+        22s done a failure backoff 100s
+        22s next
+        23s add a child
+        23s show a
+        27s next
+        ",
+        expect![[r#"
+            4s next: run a ["one"] ready since 4s
+            7s next: wait until 9s
+            9s next: run a ["two"] ready since 9s
+            20s next: run a ["three"] ready since 20s
+            22s next: wait until 25s
+            23s show a: BackingOff, next run Some(27s), failures 1, ["child", "spec"]
+            27s next: run a ["child", "spec"] ready since 27s, failures 1
+        "#]],
+    );
+}
+
+// === Concurrency and rate ===
+
+#[test]
+fn concurrency_is_bounded() {
+    check(
+        "
+        concurrency 2
+        0s add a one
+        0s add b one
+        0s add c one
+        0s next
+        0s next
+        0s next
+        0s counts
+        1s done a success requeue 1s
+        1s next
+        1s next
+        2s done b success await
+        2s next
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            0s next: run b ["one"] ready since 0ns
+            0s next: idle
+            0s counts: Counts { waiting: 0, backing_off: 0, ready: 1, running: 2 }
+            1s next: run c ["one"] ready since 0ns
+            1s next: idle
+            2s next: run a [] ready since 2s, Requeue
+        "#]],
+    );
+}
+
+#[test]
+fn concurrency_of_zero_is_unbounded() {
+    let adds = ('a'..='z')
+        .map(|key| format!("0s add {key} one\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let nexts = "0s next\n".repeat(26);
+    check(
+        &format!("concurrency 0\n {adds} {nexts} 0s counts"),
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            0s next: run b ["one"] ready since 0ns
+            0s next: run c ["one"] ready since 0ns
+            0s next: run d ["one"] ready since 0ns
+            0s next: run e ["one"] ready since 0ns
+            0s next: run f ["one"] ready since 0ns
+            0s next: run g ["one"] ready since 0ns
+            0s next: run h ["one"] ready since 0ns
+            0s next: run i ["one"] ready since 0ns
+            0s next: run j ["one"] ready since 0ns
+            0s next: run k ["one"] ready since 0ns
+            0s next: run l ["one"] ready since 0ns
+            0s next: run m ["one"] ready since 0ns
+            0s next: run n ["one"] ready since 0ns
+            0s next: run o ["one"] ready since 0ns
+            0s next: run p ["one"] ready since 0ns
+            0s next: run q ["one"] ready since 0ns
+            0s next: run r ["one"] ready since 0ns
+            0s next: run s ["one"] ready since 0ns
+            0s next: run t ["one"] ready since 0ns
+            0s next: run u ["one"] ready since 0ns
+            0s next: run v ["one"] ready since 0ns
+            0s next: run w ["one"] ready since 0ns
+            0s next: run x ["one"] ready since 0ns
+            0s next: run y ["one"] ready since 0ns
+            0s next: run z ["one"] ready since 0ns
+            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 26 }
+        "#]],
+    );
+}
+
+#[test]
+fn starts_wait_for_the_rate_limit() {
+    check(
+        "
+        rate 2 burst 2
+        10s add a one
+        10s add b one
+        10s add c one
+        10s add d one
+        10s next
+        10s next
+        10s next
+        10.5s next
+        10.5s next
+        10.5s done a success requeue 100ms
+        10.5s forget d
+        10.5s next
+        11s next
+        ",
+        expect![[r#"
+            10s next: run a ["one"] ready since 10s
+            10s next: run b ["one"] ready since 10s
+            10s next: wait until 10.5s
+            10.5s next: run c ["one"] ready since 10s
+            10.5s next: wait until 11s
+            10.5s next: wait until 11s
+            11s next: run a [] ready since 10.6s, Requeue
+        "#]],
+    );
+}
+
+// === Forgetting and closing ===
+
+/// T32: nothing is left of an object that is gone.
+#[test]
+fn forgetting_leaves_nothing() {
+    check(
+        "
+        concurrency 1
+        0s add x warm-up
+        0s next
+        0s done x failure backoff
+        0s show x
+        0s forget x
+        0s show x
+        0s add a ready
+        0s add y runs
+        0s next
+        0s forget y
+        0s forget a
+        0s counts
+        0s done a failure backoff
+        0s counts
+        ",
+        expect![[r#"
+            0s next: run x ["warm-up"] ready since 0ns
+            0s show x: BackingOff, next run Some(1s), failures 1, []
+            0s show x: idle
+            0s next: run a ["ready"] ready since 0ns
+            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 1 }
+            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 0 }
+        "#]],
+    );
+}
+
+/// An object that comes back while the run for its predecessor goes on starts afresh.
+#[test]
+fn forgetting_during_a_run() {
+    check(
+        "
+        0s add a one
+        0s next
+        0s done a failure backoff
+        1s next
+        2s add a child
+        2s forget a
+        2s show a
+        3s add a created
+        3s show a
+        4s done a failure backoff 60s
+        4s next
+        4s done a failure backoff
+        4s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: run a [] ready since 1s, Retry, failures 1
+            2s show a: Running, next run None, failures 0, []
+            3s show a: Running, next run None, failures 0, ["created"]
+            4s next: run a ["created"] ready since 4s
+            4s show a: BackingOff, next run Some(5s), failures 1, []
+        "#]],
+    );
+}
+
+/// A8: a closed queue starts nothing more, and tells when all is over.
+#[test]
+fn closing() {
+    check(
+        "
+        0s add a one
+        0s add b one
+        0s next
+        0s close
+        0s next
+        1s add c one
+        1s counts
+        1s done a success requeue 0s
+        1s next
+        1s counts
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            0s next: idle
+            1s counts: Counts { waiting: 0, backing_off: 0, ready: 2, running: 1 }
+            1s next: idle
+            1s counts: Counts { waiting: 0, backing_off: 0, ready: 3, running: 0 }
+        "#]],
+    );
+}

@@ -1,0 +1,177 @@
+//! Every script in some small worlds.
+
+use super::model::{Pair, Step};
+use crate::backoff::Backoff;
+use crate::queue::{Action, Class, Config, Outcome, Priority, RateLimit};
+use std::fmt::Write;
+use std::time::Duration;
+
+const KEYS: [char; 3] = ['a', 'b', 'c'];
+const STEPS: usize = 6;
+
+/// What can happen in a world.
+struct World {
+    config: Config,
+    triggers: &'static [(&'static str, Class, Priority)],
+    outcomes: &'static [Outcome],
+    /// In seconds.
+    pauses: &'static [u64],
+}
+
+const SPEC: (&str, Class, Priority) = ("spec", Class::Desired, Priority::Normal);
+const CHILD: (&str, Class, Priority) = ("child", Class::Other, Priority::Normal);
+const LIST: (&str, Class, Priority) = ("list", Class::Other, Priority::Low);
+
+const AWAIT: Outcome = Outcome::success(Action::AwaitChange);
+const REQUEUE: Outcome = Outcome::success(Action::Requeue(Duration::from_secs(2)));
+const BACKOFF: Outcome = Outcome::failure(Action::Backoff { at_least: None });
+const FIXED: Outcome = Outcome::failure(Action::Requeue(Duration::from_secs(2)));
+
+impl World {
+    /// Takes every sequence of steps that the world allows, and returns how many there are (which
+    /// tells a test that its world is as large as it was).
+    ///
+    /// The keys are alike, so a key is only named after those before it. Asking for a run where
+    /// there is none changes nothing: it is done everywhere, and is no step. Nothing is done to
+    /// keys that are not there, and two pauses in a row are one pause.
+    fn explore(&self) -> usize {
+        let mut path = Vec::new();
+        let pair = Pair::new(&self.config);
+        self.explore_from(&pair, 0, &mut path)
+    }
+
+    fn explore_from(
+        &self,
+        pair: &Pair<'static>,
+        named: usize,
+        path: &mut Vec<Step<'static>>,
+    ) -> usize {
+        let mut count = 1;
+        if path.len() == STEPS {
+            return count;
+        }
+        for step in self.steps(pair, named, path.last()) {
+            path.push(step);
+            let mut pair = pair.clone();
+            let taken = pair.take(step).map(drop).and_then(|()| {
+                if !pair.model.would_run(pair.now) {
+                    pair.take(Step::Next)?;
+                }
+                pair.compare(KEYS)
+            });
+            if let Err(error) = taken {
+                panic!("{}{error}", script(path));
+            }
+            let named = match step {
+                Step::Add { key, .. } => {
+                    named.max(KEYS.iter().take_while(|&&other| other <= key).count())
+                }
+                Step::Next | Step::Done { .. } | Step::Forget { .. } | Step::Pass { .. } => named,
+                Step::Close => unreachable!("no world is closed"),
+            };
+            count += self.explore_from(&pair, named, path);
+            path.pop();
+        }
+        count
+    }
+
+    fn steps(&self, pair: &Pair<'_>, named: usize, last: Option<&Step<'_>>) -> Vec<Step<'static>> {
+        let mut steps = Vec::new();
+        for &key in &KEYS[..KEYS.len().min(named + 1)] {
+            for &(cause, class, priority) in self.triggers {
+                steps.push(Step::Add {
+                    key,
+                    cause,
+                    class,
+                    priority,
+                });
+            }
+        }
+        for &key in &KEYS[..named] {
+            let Some(known) = pair.known(key) else {
+                continue;
+            };
+            steps.push(Step::Forget { key });
+            if known.state == crate::queue::State::Running {
+                let done = |&outcome: &Outcome| Step::Done {
+                    key,
+                    outcome,
+                    random: 0.0,
+                };
+                steps.extend(self.outcomes.iter().map(done));
+            }
+        }
+        if pair.model.would_run(pair.now) {
+            steps.push(Step::Next);
+        }
+        if !matches!(last, None | Some(Step::Pass { .. })) {
+            steps.extend(self.pauses.iter().map(|&secs| Step::Pass {
+                time: Duration::from_secs(secs),
+            }));
+        }
+        steps
+    }
+}
+
+fn script(path: &[Step<'_>]) -> String {
+    path.iter().fold(String::new(), |mut script, step| {
+        writeln!(script, "{step:?}").expect("a string takes all");
+        script
+    })
+}
+
+fn config() -> Config {
+    Config::default().backoff(Backoff::default().jitter(0.0))
+}
+
+/// T11, T52: triggers of both classes against all outcomes.
+#[test]
+fn outcomes() {
+    let world = World {
+        config: config(),
+        triggers: &[SPEC, CHILD],
+        outcomes: &[AWAIT, REQUEUE, BACKOFF, FIXED],
+        pauses: &[1, 2],
+    };
+    assert_eq!(world.explore(), 162_247);
+}
+
+/// T54, A4, A5: priorities, with one worker and soon aged.
+#[test]
+fn priorities() {
+    let world = World {
+        config: config().concurrency(1).ageing(Duration::from_secs(2)),
+        triggers: &[SPEC, CHILD, LIST],
+        outcomes: &[AWAIT, BACKOFF],
+        pauses: &[1, 3],
+    };
+    assert_eq!(world.explore(), 738_505);
+}
+
+/// T55: debounce next to timers.
+#[test]
+fn debounce() {
+    let world = World {
+        config: config()
+            .debounce(Duration::from_secs(2))
+            .debounce_max_wait(Duration::from_secs(3)),
+        triggers: &[SPEC, CHILD],
+        outcomes: &[REQUEUE, BACKOFF],
+        pauses: &[1, 2],
+    };
+    assert_eq!(world.explore(), 84_907);
+}
+
+#[test]
+fn rate_limit() {
+    let world = World {
+        config: config().rate_limit(RateLimit {
+            per_second: 0.5,
+            burst: 2,
+        }),
+        triggers: &[SPEC],
+        outcomes: &[AWAIT, REQUEUE],
+        pauses: &[1, 2],
+    };
+    assert_eq!(world.explore(), 11_772);
+}
