@@ -1,1 +1,45 @@
 //! An embedded Kubernetes API server.
+//!
+//! It answers as a Kubernetes 1.36 API server does, as far as controllers can see: versions and
+//! conflicts, finalizers and garbage collection, generations and subresources, watches and lists
+//! with their ways to expire. Custom resource definitions are served as soon as they are created.
+//!
+//! ```
+//! # async fn example() -> Result<(), kube::Error> {
+//! use homeostat_apiserver::ApiServer;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::Api;
+//!
+//! let server = ApiServer::builder().build();
+//! let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+//! assert!(maps.get_opt("settings").await?.is_none());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`ApiServer::faults`] makes requests fail, [`ApiServer::requests`] tells which came in, and
+//! [`ApiServer::compact`] forgets the history.
+//!
+//! There is no kubelet, no scheduler and no controller of built-in workloads; `workloads(true)`
+//! makes Deployments available and lets Pods run without them.
+
+mod actors;
+mod config;
+mod environment;
+mod faults;
+mod http;
+mod object;
+mod registry;
+mod requests;
+mod resource;
+mod schema;
+mod server;
+mod status;
+mod storage;
+
+pub use self::config::Config;
+pub use self::environment::{Clock, SystemClock, TokioClock};
+pub use self::faults::{Fault, FaultGuard, Faults, Rule};
+pub use self::http::{ResponseBody, Service, TransportError};
+pub use self::requests::{Request, Requests, Verb};
+pub use self::server::{ApiServer, ApiServerBuilder, Listening};

@@ -1,0 +1,167 @@
+//! What the server may not decide by itself: the time, and random names.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// The server's time.
+pub trait Clock: Send + Sync + 'static {
+    /// The present moment. It must not go backwards.
+    fn now(&self) -> Timestamp;
+}
+
+/// A fixed epoch plus the time that passed on tokio's clock: under paused time the server's wall
+/// clock stands still and moves when the test advances.
+#[derive(Debug, Clone)]
+pub struct TokioClock {
+    epoch: Timestamp,
+    start: tokio::time::Instant,
+}
+
+/// The machine's wall clock, for a server that people use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+/// Random values from one seed: the same requests in the same order get the same names.
+#[derive(Debug, Clone)]
+pub(crate) struct Entropy {
+    state: u64,
+}
+
+/// Lower-case letters and digits without those that are easily confused or form words.
+const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The length of the suffix that `generateName` adds.
+const SUFFIX_LENGTH: usize = 5;
+
+// === impl TokioClock ===
+
+impl TokioClock {
+    /// A clock that shows `epoch` now.
+    #[must_use]
+    pub fn starting_at(epoch: Timestamp) -> Self {
+        Self {
+            epoch,
+            start: tokio::time::Instant::now(),
+        }
+    }
+}
+
+impl Default for TokioClock {
+    /// Starts at 2026-01-01T00:00:00Z.
+    fn default() -> Self {
+        Self::starting_at(Timestamp::constant(1_767_225_600, 0))
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        let elapsed: Duration = self.start.elapsed();
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::ZERO);
+        self.epoch.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+}
+
+// === impl SystemClock ===
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+// === impl Entropy ===
+
+impl Entropy {
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// SplitMix64: every seed gives a full period, and it needs no crate.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A UUID of version 4.
+    pub(crate) fn uid(&mut self) -> Uid {
+        let high = (self.next() & !0xf000) | 0x4000;
+        let low = (self.next() >> 2) | (1 << 63);
+        Uid { high, low }
+    }
+
+    /// What `generateName` appends.
+    pub(crate) fn suffix(&mut self) -> String {
+        let size = SUFFIX_ALPHABET.len() as u64;
+        (0..SUFFIX_LENGTH)
+            .filter_map(|_| usize::try_from(self.next() % size).ok())
+            .map(|index| char::from(SUFFIX_ALPHABET[index]))
+            .collect()
+    }
+
+    /// A number below `bound`, which must not be zero.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+impl Uid {
+    /// Sixteen digits, for names that need to be different and not long.
+    pub(crate) fn short(self) -> String {
+        format!("{:016x}", self.low)
+    }
+}
+
+/// Prints as `xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Uid {
+    high: u64,
+    low: u64,
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { high, low } = self;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// A time as `metav1.Time` prints it: in UTC, with seconds.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_have_version_4_and_the_rfc_variant() {
+        let mut entropy = Entropy::from_seed(7);
+        for _ in 0..100 {
+            let uid = entropy.uid().to_string();
+            assert_eq!(uid.len(), 36);
+            assert_eq!(uid.as_bytes()[14], b'4');
+            assert!(b"89ab".contains(&uid.as_bytes()[19]), "{uid}");
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_names() {
+        let (mut a, mut b) = (Entropy::from_seed(1), Entropy::from_seed(1));
+        assert_eq!(a.suffix(), b.suffix());
+        assert_ne!(a.suffix(), Entropy::from_seed(2).suffix());
+    }
+}

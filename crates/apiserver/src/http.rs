@@ -1,0 +1,14 @@
+//! The API over HTTP: one tower service, for a client in the same process and for hyper.
+
+mod answer;
+mod discovery;
+mod query;
+mod resource;
+mod route;
+mod service;
+mod watch;
+
+pub(crate) use self::answer::{Answer, Body};
+pub(crate) use self::query::Query;
+pub(crate) use self::route::{ResourcePath, Route};
+pub use self::service::{ResponseBody, Service, TransportError};

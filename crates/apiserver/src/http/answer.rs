@@ -1,0 +1,122 @@
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// A body: whole, or a stream of watch events.
+pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer before it becomes bytes.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Json {
+        code: u16,
+        body: Value,
+        warnings: Vec<String>,
+    },
+    Text {
+        code: u16,
+        text: String,
+        retry_after: Option<u32>,
+    },
+    /// Events, one JSON value on a line.
+    Events(Body),
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self::Json {
+            code: 200,
+            body,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What a mux answers that serves nothing under the path.
+    pub(crate) fn page_not_found() -> Self {
+        Self::Text {
+            code: 404,
+            text: "404 page not found\n".to_owned(),
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::Json { code, .. } | Self::Text { code, .. } => *code,
+            Self::Events(_) => 200,
+        }
+    }
+
+    /// Turns the answer into bytes.
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let code = StatusCode::from_u16(self.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let (content_type, retry_after, warnings, body) = match self {
+            Self::Json {
+                code: _,
+                body,
+                warnings,
+            } => {
+                let retry = body["details"]["retryAfterSeconds"].as_u64();
+                let retry = retry.filter(|_| body["kind"] == "Status");
+                ("application/json", retry, warnings, whole(body.to_string()))
+            }
+            Self::Text {
+                code: _,
+                text,
+                retry_after,
+            } => (
+                "text/plain; charset=utf-8",
+                retry_after.map(u64::from),
+                Vec::new(),
+                whole(text),
+            ),
+            Self::Events(body) => ("application/json", None, Vec::new(), body),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = code;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        for warning in warnings {
+            let text = format!("299 - {}", quoted(&warning));
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                headers.append(header::WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+impl From<Status> for Answer {
+    fn from(status: Status) -> Self {
+        Self::Json {
+            code: status.code,
+            body: status.body(),
+            warnings: status.warnings,
+        }
+    }
+}
+
+fn whole(text: String) -> Body {
+    Full::new(Bytes::from(text)).boxed_unsync()
+}
+
+/// A quoted string of HTTP: backslashes and quotation marks are escaped, line breaks are not allowed.
+fn quoted(text: &str) -> String {
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace(['\n', '\r'], " ");
+    format!("\"{escaped}\"")
+}

@@ -1,0 +1,335 @@
+//! Requests for objects.
+
+mod accept;
+mod body;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+pub(super) use self::accept::Presentation;
+use super::route::ResourcePath;
+use super::service::Incoming;
+use super::{Answer, watch};
+use crate::registry::{ListWant, Patch, PatchKind, Registry, Reply, Target};
+use crate::resource::{Catalog, Resource};
+use crate::server::Core;
+use crate::status::Status;
+
+/// What came of a request: the answer, and whether something was written.
+pub(super) struct Outcome {
+    pub(super) answer: Answer,
+    pub(super) changed: bool,
+}
+
+/// Methods by what they do to an object or a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+/// Media types of patches.
+const PATCH_TYPES: [(&str, PatchKind); 4] = [
+    ("application/json-patch+json", PatchKind::Json),
+    ("application/merge-patch+json", PatchKind::Merge),
+    (
+        "application/strategic-merge-patch+json",
+        PatchKind::Strategic,
+    ),
+    ("application/apply-patch+yaml", PatchKind::Apply),
+];
+
+/// Those that custom resources take.
+const CUSTOM_PATCH_TYPES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// Answers a request for an object or a collection.
+pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incoming) -> Outcome {
+    let (target, verb) = match core.stage.with(|registry| find(registry, path, request)) {
+        Ok(found) => found,
+        Err(answer) => {
+            return Outcome {
+                answer,
+                changed: false,
+            };
+        }
+    };
+    let presentation = match Presentation::choose(&target.resource, request) {
+        Ok(presentation) => presentation,
+        Err(status) => {
+            return Outcome {
+                answer: status.into(),
+                changed: false,
+            };
+        }
+    };
+    let result = match verb {
+        Verb::Watch => open_watch(core, target.clone(), request, presentation),
+        Verb::List => list(core, &target, request, presentation).await,
+        Verb::Get => {
+            let found = core.stage.with(|registry| registry.get(&target));
+            found.map(|object| presentation.object(&target.resource, object, 200, Vec::new()))
+        }
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            return write(core, &target, verb, request, presentation);
+        }
+    };
+    Outcome {
+        answer: result.unwrap_or_else(Answer::from),
+        changed: false,
+    }
+}
+
+fn open_watch(
+    core: &Arc<Core>,
+    target: Target,
+    request: &Incoming,
+    presentation: Presentation,
+) -> Result<Answer, Status> {
+    let options = request.query.list_options(&target.resource)?;
+    watch::open(core, target, options, presentation).map(Answer::Events)
+}
+
+async fn list(
+    core: &Arc<Core>,
+    target: &Target,
+    request: &Incoming,
+    presentation: Presentation,
+) -> Result<Answer, Status> {
+    let options = request.query.list_options(&target.resource)?;
+    options.check_list()?;
+    if options.continue_token.is_empty() {
+        let (ListWant::NotOlderThan(version) | ListWant::Exact(version)) = options.want()?;
+        let mut revisions = core.stage.with(|registry| registry.store.revisions());
+        // Without an answer in time the list itself says that the version is in the future.
+        let reached = revisions.wait_for(|revision| *revision >= version);
+        let _ = timeout(core.config.fresh_read_timeout, reached).await;
+    }
+    let body = core
+        .stage
+        .with(|registry| registry.list(target, &options))?;
+    let body = core.faults.corrupted_list(&target.resource, body);
+    Ok(presentation.list(&target.resource, body))
+}
+
+/// The target of a request and what is to be done to it.
+fn find(
+    registry: &Registry,
+    path: &ResourcePath,
+    request: &Incoming,
+) -> Result<(Target, Verb), Answer> {
+    let catalog = &registry.catalog;
+    let Some(resource) = catalog.find(&path.group, &path.version, &path.plural) else {
+        return Err(not_served(&path.group));
+    };
+    if resource.namespaced && path.namespace.is_empty() && !path.name.is_empty()
+        || !resource.namespaced && !path.namespace.is_empty()
+        || path.too_long
+    {
+        return Err(if resource.is_custom() {
+            Answer::page_not_found()
+        } else {
+            Status::no_such_resource().into()
+        });
+    }
+    let target = Target {
+        resource: Arc::clone(resource),
+        namespace: path.namespace.clone(),
+        name: path.name.clone(),
+        subresource: path.subresource.clone(),
+    };
+    if let Some(name) = &path.subresource
+        && resource.subresource(name).is_none()
+    {
+        return Err(unknown_subresource(resource, &target).into());
+    }
+    let verb = verb(&target, path, request).map_err(Answer::from)?;
+    Ok((target, verb))
+}
+
+/// The answer for a resource that nobody serves.
+fn not_served(group: &str) -> Answer {
+    if Catalog::is_builtin_group(group) {
+        Status::no_such_resource().into()
+    } else {
+        Answer::page_not_found()
+    }
+}
+
+fn unknown_subresource(resource: &Resource, target: &Target) -> Status {
+    if resource.is_custom() {
+        Status::not_found(resource.subject(&target.name))
+    } else {
+        Status::no_such_resource()
+    }
+}
+
+fn verb(target: &Target, path: &ResourcePath, request: &Incoming) -> Result<Verb, Status> {
+    let resource = &target.resource;
+    let collection = target.name.is_empty();
+    let watching = request.query.flag("watch") || path.watch;
+    let verb = match request.method.as_str() {
+        "GET" | "HEAD" if !collection => Verb::Get,
+        "GET" | "HEAD" if watching => Verb::Watch,
+        "GET" | "HEAD" => Verb::List,
+        "POST" => Verb::Create,
+        "PUT" => Verb::Update,
+        "PATCH" => Verb::Patch,
+        "DELETE" if collection => Verb::DeleteCollection,
+        "DELETE" => Verb::Delete,
+        _ => return Err(Status::method_not_allowed()),
+    };
+    let verbs = match &target.subresource {
+        Some(name) => resource
+            .subresource(name)
+            .map(|subresource| &subresource.verbs),
+        None => Some(&resource.verbs),
+    };
+    let known = verbs.is_some_and(|verbs| verbs.iter().any(|one| one == verb.name()));
+    let fits = match verb {
+        Verb::Create if target.subresource.is_some() => true,
+        Verb::Create => collection && (!resource.namespaced || !target.namespace.is_empty()),
+        Verb::Update | Verb::Patch if resource.is_custom() && collection => {
+            return Err(Status::bad_request("name must be provided"));
+        }
+        Verb::Update | Verb::Patch => !collection,
+        Verb::DeleteCollection => !resource.namespaced || !target.namespace.is_empty(),
+        Verb::Get | Verb::List | Verb::Watch | Verb::Delete => true,
+    };
+    if known && fits {
+        return Ok(verb);
+    }
+    Err(if resource.is_custom() {
+        Status::verb_not_supported(resource.subject(""), verb.name())
+    } else {
+        Status::method_not_allowed()
+    })
+}
+
+// === impl Verb ===
+
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+fn write(
+    core: &Arc<Core>,
+    target: &Target,
+    verb: Verb,
+    request: &Incoming,
+    presentation: Presentation,
+) -> Outcome {
+    let (result, changed) = core.stage.with(|registry| {
+        let before = registry.store.revision();
+        let result = carry_out(core, registry, target, verb, request);
+        (result, registry.store.revision() != before)
+    });
+    let answer = match result {
+        Ok(Written::Object(reply)) => {
+            let mut warnings = reply.warnings;
+            let custom = target.resource.custom.as_ref();
+            warnings.extend(custom.and_then(|custom| custom.deprecation.clone()));
+            presentation.object(&target.resource, reply.body, reply.code, warnings)
+        }
+        Ok(Written::List(list)) => presentation.list(&target.resource, list),
+        Err(status) => status.into(),
+    };
+    Outcome { answer, changed }
+}
+
+/// What a write answers.
+enum Written {
+    Object(Reply),
+    List(Value),
+}
+
+fn carry_out(
+    core: &Core,
+    registry: &mut Registry,
+    target: &Target,
+    verb: Verb,
+    request: &Incoming,
+) -> Result<Written, Status> {
+    let options = |kind| request.query.write_options(kind, &request.user_agent);
+    let resource = &target.resource;
+    let reply = match verb {
+        Verb::Create => {
+            let options = options("CreateOptions")?;
+            let body = body::object(&core.config, request, &resource.kind)?;
+            registry.create(target, body, &options)?
+        }
+        Verb::Update => {
+            let options = options("UpdateOptions")?;
+            let body = body::object(&core.config, request, &resource.kind)?;
+            registry.update(target, body, &options)?
+        }
+        Verb::Patch => {
+            let options = options("PatchOptions")?;
+            let patch = read_patch(core, resource, request)?;
+            registry.patch(target, &patch, &options)?
+        }
+        Verb::Delete => {
+            let body = body::delete_options(&core.config, request)?;
+            let options = request.query.delete_options(body.as_ref())?;
+            let body = registry.delete(target, &options)?;
+            Reply {
+                code: 200,
+                body,
+                warnings: Vec::new(),
+            }
+        }
+        Verb::DeleteCollection => {
+            let body = body::delete_options(&core.config, request)?;
+            let options = request.query.delete_options(body.as_ref())?;
+            let list = request.query.list_options(resource)?;
+            return registry
+                .delete_collection(target, &list, &options)
+                .map(Written::List);
+        }
+        Verb::Get | Verb::List | Verb::Watch => return Err(Status::method_not_allowed()),
+    };
+    Ok(Written::Object(reply))
+}
+
+fn read_patch(core: &Core, resource: &Resource, request: &Incoming) -> Result<Patch, Status> {
+    let media_type = request.media_type();
+    let kind = PATCH_TYPES
+        .iter()
+        .find(|(name, _)| *name == media_type)
+        .map(|(_, kind)| *kind);
+    let kind = match kind {
+        Some(PatchKind::Strategic) | None if resource.is_custom() => {
+            return Err(Status::unsupported_media_type(&CUSTOM_PATCH_TYPES));
+        }
+        None => return Err(Status::unsupported_patch_type()),
+        Some(kind) => kind,
+    };
+    let force = request.query.flag("force");
+    if kind != PatchKind::Apply && !request.query.get("force").is_empty() {
+        return Err(Status::force_without_apply());
+    }
+    let body = body::patch(&core.config, request, kind)?;
+    Ok(Patch { kind, body, force })
+}

@@ -1,0 +1,261 @@
+//! Watches as streams of bytes.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::Body;
+use super::resource::Presentation;
+use crate::registry::{ListOptions, Registry, Target, parse_version, present};
+use crate::server::Core;
+use crate::status::Status;
+use crate::storage::{Change, ChangeKind, Object};
+
+/// Marks the bookmark behind the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// One watch.
+struct Watch {
+    core: Arc<Core>,
+    target: Target,
+    options: ListOptions,
+    presentation: Presentation,
+    /// Everything up to this revision was sent.
+    revision: u64,
+    /// Bytes that are ready.
+    frames: VecDeque<Bytes>,
+    /// Send what is ready, then end.
+    closing: bool,
+    feed: watch::Receiver<u64>,
+    /// Counts the orders to drop all watches.
+    drops: watch::Receiver<u64>,
+    deadline: Instant,
+    next_bookmark: Instant,
+}
+
+/// Why a watch goes on.
+enum Wake {
+    Change,
+    Bookmark,
+    End,
+}
+
+/// Opens a watch.
+///
+/// # Errors
+///
+/// Parameters that cannot be understood.
+pub(super) fn open(
+    core: &Arc<Core>,
+    target: Target,
+    options: ListOptions,
+    presentation: Presentation,
+) -> Result<Body, Status> {
+    options.check_watch()?;
+    let drops = core.drops.subscribe();
+    let config = &core.config;
+    let timeout = options.timeout_seconds.filter(|seconds| *seconds > 0);
+    let timeout = timeout.map_or(config.watch_timeout, std::time::Duration::from_secs);
+    let now = Instant::now();
+    let watch = core.stage.with(|registry| {
+        let feed = registry.store.feed(&target.resource.storage);
+        let mut watch = Watch {
+            core: Arc::clone(core),
+            target,
+            options,
+            presentation,
+            revision: 0,
+            frames: VecDeque::new(),
+            closing: false,
+            feed,
+            drops,
+            deadline: now + timeout,
+            next_bookmark: now + config.bookmark_interval,
+        };
+        watch.start(registry);
+        watch
+    });
+    let frames = stream::unfold(watch, |mut watch| async move {
+        let bytes = watch.next().await?;
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), watch))
+    });
+    Ok(StreamBody::new(frames).boxed_unsync())
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// Where the stream starts, and the events that stand for the present state.
+    fn start(&mut self, registry: &Registry) {
+        let asked = parse_version(&self.options.resource_version).unwrap_or_default();
+        let current = registry.store.revision();
+        let initial = match self.options.send_initial_events {
+            Some(initial) => initial,
+            None => asked == 0,
+        };
+        if !initial {
+            self.revision = if asked == 0 { current } else { asked };
+            return;
+        }
+        self.revision = current;
+        let namespace = self.namespace().map(str::to_owned);
+        let storage = &self.target.resource.storage;
+        let objects: Vec<Object> = registry
+            .store
+            .scan(storage, namespace.as_deref(), current, None)
+            .filter(|(_, object)| {
+                self.options
+                    .selection
+                    .matches(&self.target.resource, object)
+            })
+            .map(|(_, object)| Arc::clone(object))
+            .collect();
+        for object in objects {
+            self.push("ADDED", &object);
+        }
+        if self.options.send_initial_events == Some(true) && self.options.allow_bookmarks {
+            self.push_bookmark(true);
+        }
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                return Some(frame);
+            }
+            if self.closing {
+                return None;
+            }
+            self.feed.mark_unchanged();
+            let core = Arc::clone(&self.core);
+            core.stage.with(|registry| self.read(registry));
+            if !self.frames.is_empty() || self.closing {
+                continue;
+            }
+            match self.wake().await {
+                Wake::Change => {}
+                Wake::Bookmark => self.push_bookmark(false),
+                Wake::End => self.closing = true,
+            }
+        }
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Self {
+            feed,
+            drops,
+            deadline,
+            next_bookmark,
+            options,
+            ..
+        } = self;
+        tokio::select! {
+            biased;
+            _ = drops.changed() => Wake::End,
+            changed = feed.changed() => if changed.is_ok() { Wake::Change } else { Wake::End },
+            () = sleep_until(*deadline) => Wake::End,
+            () = sleep_until(*next_bookmark), if options.allow_bookmarks => {
+                *next_bookmark += self.core.config.bookmark_interval;
+                Wake::Bookmark
+            }
+        }
+    }
+
+    /// Takes in what happened since the last time.
+    fn read(&mut self, registry: &Registry) {
+        let current = registry.store.revision();
+        let storage = &self.target.resource.storage;
+        let changes: Vec<Arc<Change>> = match registry.store.changes_after(storage, self.revision) {
+            // Whoever is too far behind must start again: the stream never leaves events out.
+            Ok(changes) if changes.len() > self.core.config.max_watch_lag => {
+                self.closing = true;
+                return;
+            }
+            Ok(changes) => changes.map(Arc::clone).collect(),
+            Err(compacted) => {
+                let status = Status::expired(format!(
+                    "too old resource version: {} ({})",
+                    self.revision, compacted.oldest
+                ));
+                self.frames.push_back(frame("ERROR", &status.body()));
+                self.closing = true;
+                return;
+            }
+        };
+        for change in changes {
+            self.take_in(&change);
+        }
+        self.revision = self.revision.max(current);
+    }
+
+    /// Sends a change as the selectors see it: what leaves the selection is deleted for the client.
+    fn take_in(&mut self, change: &Change) {
+        if self
+            .namespace()
+            .is_some_and(|namespace| change.key.namespace != namespace)
+        {
+            return;
+        }
+        let resource = &self.target.resource;
+        let selection = &self.options.selection;
+        let before = change
+            .previous
+            .as_ref()
+            .is_some_and(|object| selection.matches(resource, object));
+        let after =
+            change.kind != ChangeKind::Deleted && selection.matches(resource, &change.object);
+        match (before, after) {
+            (false, false) => {}
+            (false, true) => self.push("ADDED", &change.object),
+            (true, true) => self.push("MODIFIED", &change.object),
+            (true, false) => {
+                let mut last = match (&change.previous, change.kind) {
+                    (Some(previous), ChangeKind::Added | ChangeKind::Modified) => {
+                        Value::clone(previous)
+                    }
+                    (_, ChangeKind::Deleted) | (None, _) => Value::clone(&change.object),
+                };
+                crate::object::set_resource_version(&mut last, change.revision);
+                self.push("DELETED", &Arc::new(last));
+            }
+        }
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        (!self.target.namespace.is_empty()).then_some(self.target.namespace.as_str())
+    }
+
+    fn push(&mut self, kind: &str, object: &Object) {
+        let shown = present(&self.target.resource, object);
+        let shown = self.core.faults.corrupted(&self.target.resource, shown);
+        let shown = self.presentation.of_event(&self.target.resource, &shown);
+        self.frames.push_back(frame(kind, &shown));
+    }
+
+    fn push_bookmark(&mut self, initial_events_end: bool) {
+        let resource = &self.target.resource;
+        let mut bookmark = json!({
+            "kind": resource.kind,
+            "apiVersion": resource.api_version(),
+            "metadata": { "resourceVersion": self.revision.to_string() },
+        });
+        if initial_events_end {
+            bookmark["metadata"]["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
+        }
+        self.frames.push_back(frame("BOOKMARK", &bookmark));
+    }
+}
+
+fn frame(kind: &str, object: &Value) -> Bytes {
+    let mut line = json!({ "type": kind, "object": object }).to_string();
+    line.push('\n');
+    Bytes::from(line)
+}

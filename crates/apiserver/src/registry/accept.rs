@@ -1,0 +1,124 @@
+//! Taking in the body of a write: it must be of the right type, and is brought into the form in
+//! which it is stored.
+
+use serde_json::{Value, json};
+
+use super::{FieldValidation, Target, WriteOptions, to_storage};
+use crate::object;
+use crate::resource::Resource;
+use crate::schema::{decode_builtin, decode_custom};
+use crate::status::{Cause, Status};
+
+/// Checks apiVersion and kind of a body against the resource; a built-in one may leave them out.
+///
+/// # Errors
+///
+/// 400 or 422, as the server answers for built-in and custom kinds.
+pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), Status> {
+    object::check_shape(body)?;
+    let expected = resource.api_version();
+    if !resource.is_custom() {
+        for (member, value) in [("apiVersion", &expected), ("kind", &resource.kind)] {
+            if body[member].as_str().is_none_or(str::is_empty) {
+                body[member] = json!(value);
+            }
+        }
+    }
+    let kind = body["kind"].as_str().unwrap_or_default().to_owned();
+    let api_version = body["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if kind.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing",
+            resource.kind
+        )));
+    }
+    if api_version != expected && (resource.is_custom() || kind == resource.kind) {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    if kind != resource.kind {
+        if resource.is_custom() {
+            let subject = crate::status::Subject {
+                group: &resource.group,
+                kind: &kind,
+                name: object::name(body),
+            };
+            let why = format!("must be {}", resource.kind);
+            let cause = Cause::invalid("kind", &json!(kind), &why);
+            return Err(Status::invalid(subject, vec![cause]));
+        }
+        return Err(Status::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {}",
+            resource.version, resource.kind
+        )));
+    }
+    Ok(())
+}
+
+/// Brings a body into the form in which it is stored. Answers what to warn about.
+///
+/// # Errors
+///
+/// 400 where members are not known and the request wants that to be an error.
+pub(super) fn decode(
+    resource: &Resource,
+    body: &mut Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Status> {
+    let decoded = if resource.is_custom() {
+        decode_custom(body, &resource.schema)
+    } else {
+        decode_builtin(body, &resource.schema)
+    };
+    to_storage(resource, body);
+    report_unknown(resource, &decoded.unknown, options.validation)
+}
+
+fn report_unknown(
+    resource: &Resource,
+    unknown: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let found: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field {path:?}"))
+        .collect();
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(found),
+        FieldValidation::Strict if found.is_empty() => Ok(Vec::new()),
+        FieldValidation::Strict => Err(Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            resource.kind,
+            resource.version,
+            resource.kind,
+            found.join(", ")
+        ))),
+    }
+}
+
+/// Settles the namespace of a body with that of the request.
+///
+/// # Errors
+///
+/// 400 where they differ.
+pub(super) fn settle_namespace(target: &Target, body: &mut Value) -> Result<(), Status> {
+    let metadata = object::metadata_mut(body);
+    if !target.resource.namespaced {
+        metadata.remove("namespace");
+        return Ok(());
+    }
+    let given = metadata
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !given.is_empty() && given != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    metadata.insert("namespace".to_owned(), json!(target.namespace));
+    Ok(())
+}

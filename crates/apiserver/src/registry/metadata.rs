@@ -1,0 +1,167 @@
+//! The rules for metadata that hold for every kind.
+
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::object;
+use crate::status::{Cause, Status};
+
+/// Members of metadata that an update cannot change: it keeps what is stored.
+const KEPT_MEMBERS: [&str; 4] = ["uid", "creationTimestamp", "generation", "selfLink"];
+
+/// Deletion marks: kept when left out, refused when different.
+const DELETION_MEMBERS: [&str; 2] = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// Drops owner references to an owner that was already named. Answers a warning if there were any.
+pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
+    let owners = body["metadata"]
+        .get_mut("ownerReferences")?
+        .as_array_mut()?;
+    let mut seen: Vec<String> = Vec::new();
+    let mut twice: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
+        if !seen.contains(&uid) {
+            seen.push(uid);
+            return true;
+        }
+        if !twice.contains(&uid) {
+            twice.push(uid);
+        }
+        false
+    });
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
+/// Checks the metadata of a new object.
+///
+/// # Errors
+///
+/// 422 with a cause for each rule that is broken.
+pub(super) fn validate_new(target: &Target, object: &Value) -> Result<(), Status> {
+    let causes = owner_causes(object);
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(
+        target.resource.kind_subject(object::name(object)),
+        causes,
+    ))
+}
+
+/// Keeps what an update cannot change.
+pub(super) fn keep_server_members(new: &mut Value, old: &Value) {
+    let kept = &old["metadata"];
+    let metadata = object::metadata_mut(new);
+    for member in KEPT_MEMBERS {
+        match kept.get(member) {
+            Some(value) => metadata.insert(member.to_owned(), value.clone()),
+            None => metadata.remove(member),
+        };
+    }
+    for member in DELETION_MEMBERS {
+        let absent = metadata.get(member).is_none_or(Value::is_null);
+        if let (true, Some(value)) = (absent, kept.get(member)) {
+            metadata.insert(member.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Checks what an update makes of the metadata.
+///
+/// # Errors
+///
+/// 422 with a cause for each rule that is broken.
+pub(super) fn validate_update(target: &Target, new: &Value, old: &Value) -> Result<(), Status> {
+    let mut causes = immutable_causes(new, old);
+    causes.extend(finalizer_causes(new, old));
+    causes.extend(owner_causes(new));
+    if causes.is_empty() {
+        return Ok(());
+    }
+    // The recorded server checks custom objects' metadata twice and reports both.
+    if target.resource.is_custom() && !immutable_causes(new, old).is_empty() {
+        causes.extend(causes.clone());
+    }
+    Err(Status::invalid(
+        target.resource.kind_subject(object::name(new)),
+        causes,
+    ))
+}
+
+fn immutable_causes(new: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for member in DELETION_MEMBERS {
+        let value = &new["metadata"][member];
+        if !value.is_null() && *value != old["metadata"][member] {
+            let field = format!("metadata.{member}");
+            causes.push(Cause::invalid(field, value, "field is immutable"));
+        }
+    }
+    causes
+}
+
+fn finalizer_causes(new: &Value, old: &Value) -> Option<Cause> {
+    if !object::is_being_deleted(old) {
+        return None;
+    }
+    let had: Vec<&str> = object::finalizers(old).collect();
+    let added: Vec<&str> = object::finalizers(new)
+        .filter(|one| !had.contains(one))
+        .collect();
+    if added.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = added.iter().map(|one| format!("{one:?}")).collect();
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers \
+         []string{{{}}}",
+        list.join(", ")
+    );
+    Some(Cause::forbidden("metadata.finalizers", &why))
+}
+
+fn owner_causes(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let field = "metadata.ownerReferences";
+    let owners = object::owners(object);
+    for owner in owners {
+        let text = |member: &str| owner[member].as_str().unwrap_or_default();
+        let mut need = |member: &str, missing: bool, why: &str| {
+            if missing {
+                causes.push(Cause::invalid(format!("{field}.{member}"), &json!(""), why));
+            }
+        };
+        need(
+            "apiVersion",
+            text("apiVersion").is_empty(),
+            "version must not be empty",
+        );
+        need("kind", text("kind").is_empty(), "must not be empty");
+        need("name", text("name").is_empty(), "must not be empty");
+        need("uid", text("uid").is_empty(), "must not be empty");
+    }
+    let controllers: Vec<String> = owners
+        .iter()
+        .filter(|owner| owner["controller"] == true)
+        .map(|owner| {
+            let text = |member: &str| owner[member].as_str().unwrap_or_default();
+            format!("{}/{}", text("kind"), text("name"))
+        })
+        .collect();
+    if let [first, second, ..] = &controllers[..] {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for \
+             {first} and {second}"
+        );
+        causes.push(Cause::invalid(field, &json!(owners), &why));
+    }
+    causes
+}

@@ -1,0 +1,100 @@
+//! PATCH in its forms.
+
+mod json_patch;
+mod merge_patch;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::update::Origin;
+use super::{Registry, Reply, Target, WriteOptions, accept, present, update};
+use crate::object;
+use crate::status::Status;
+
+/// A patch as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Patch {
+    pub(crate) kind: PatchKind,
+    pub(crate) body: Value,
+    /// Take fields from other managers. Only for apply.
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Registry {
+    /// Changes an object by a patch.
+    ///
+    /// # Errors
+    ///
+    /// 404 if it is not there, 409 if the patch names another version, 400, 415 and 422 for patches
+    /// that cannot be applied.
+    pub(crate) fn patch(
+        &mut self,
+        target: &Target,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = Arc::clone(&target.resource);
+        let old = Arc::clone(self.stored(target)?);
+        let scale = target.is_subresource("scale");
+        let shown = if scale {
+            Arc::new(update::scale_of(&resource, &old))
+        } else {
+            present(&resource, &old)
+        };
+        let mut new = Value::clone(&shown);
+        match patch.kind {
+            PatchKind::Json => {
+                json_patch::apply(&mut new, &patch.body, self.config.max_json_patch_operations)?;
+            }
+            PatchKind::Merge => {
+                merge_patch::check(&patch.body)?;
+                merge_patch::apply(&mut new, &patch.body);
+            }
+            PatchKind::Strategic | PatchKind::Apply => {
+                return Err(Status::unsupported_media_type(&[
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                ]));
+            }
+        }
+        if scale {
+            object::check_shape(&mut new)?;
+        } else {
+            accept::check_type(&resource, &mut new)?;
+        }
+        check_identity(target, &new)?;
+        self.change(target, new, &old, &Origin::Patch, options)
+    }
+}
+
+/// A patch cannot give an object another name or namespace.
+fn check_identity(target: &Target, new: &Value) -> Result<(), Status> {
+    let name = object::name(new);
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
+    if name != target.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    if object::namespace(new) != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! Changing objects: PUT and PATCH of the object itself and of its subresources.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::metadata::{dedup_owners, keep_server_members, validate_update};
+use super::{Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, present};
+use crate::object;
+use crate::resource::{Part, Resource, ScalePaths};
+use crate::status::{Cause, Status};
+use crate::storage::Object;
+
+/// How a new state comes about.
+pub(super) enum Origin {
+    /// A client sent the whole object.
+    Put,
+    /// Something was changed in the stored object.
+    Patch,
+}
+
+impl Registry {
+    /// Replaces an object, or what a subresource shows of it.
+    ///
+    /// # Errors
+    ///
+    /// 404 if it is not there and cannot be created by PUT, 409 for another version or uid, 400 and
+    /// 422 for a body that cannot be accepted.
+    pub(crate) fn update(
+        &mut self,
+        target: &Target,
+        mut body: Value,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = Arc::clone(&target.resource);
+        if target.is_subresource("scale") {
+            object::check_shape(&mut body)?;
+        } else {
+            accept::check_type(&resource, &mut body)?;
+        }
+        check_name(target, &body)?;
+        accept::settle_namespace(target, &mut body)?;
+        let Some(old) = self.store.get(&target.key()).cloned() else {
+            if resource.lifecycle.create_by_put && target.subresource.is_none() {
+                object::metadata_mut(&mut body).remove("resourceVersion");
+                return self.create(target, body, options);
+            }
+            return Err(Status::not_found(resource.subject(&target.name)));
+        };
+        let uid = object::uid(&body);
+        if !uid.is_empty() && uid != object::uid(&old) {
+            return Err(Status::conflict(
+                resource.subject(&target.name),
+                &format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    object::uid(&old)
+                ),
+            ));
+        }
+        self.change(target, body, &old, &Origin::Put, options)
+    }
+
+    /// Puts a new state, which came about from a request, in the place of the stored one.
+    pub(super) fn change(
+        &mut self,
+        target: &Target,
+        new: Value,
+        old: &Object,
+        origin: &Origin,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = &target.resource;
+        if target.is_subresource("scale") {
+            return self.change_scale(target, &new, old, options);
+        }
+        let mut new = new;
+        let mut warnings = accept::decode(resource, &mut new, options)?;
+        check_version(target, &new, old, origin)?;
+        warnings.extend(dedup_owners(&mut new));
+        let body = self.commit(target, new, old, options)?;
+        Ok(Reply {
+            code: 200,
+            body,
+            warnings,
+        })
+    }
+
+    fn commit(
+        &mut self,
+        target: &Target,
+        mut new: Value,
+        old: &Object,
+        options: &WriteOptions,
+    ) -> Result<Object, Status> {
+        let resource = &target.resource;
+        separate(target, &mut new, old);
+        if target.subresource.is_none() {
+            defaults::fill(resource, &mut new);
+            self.allocate(target, &mut new, Some(old))?;
+        }
+        keep_server_members(&mut new, old);
+        validate_update(target, &new, old)?;
+        raise_generation(resource, &mut new, old);
+        let metadata = object::metadata_mut(&mut new);
+        metadata.insert(
+            "resourceVersion".to_owned(),
+            old["metadata"]["resourceVersion"].clone(),
+        );
+        if finishes_deletion(target, &new, old) {
+            if !options.dry_run {
+                self.erase(target, old);
+            }
+            return Ok(present(resource, &Arc::new(new)));
+        }
+        if new == **old || options.dry_run {
+            return Ok(present(resource, &Arc::new(new)));
+        }
+        let object = self.store.put(target.key(), new);
+        self.definition_written(target, &object);
+        Ok(present(resource, &object))
+    }
+
+    /// Removes the object from storage.
+    pub(super) fn erase(&mut self, target: &Target, _last: &Object) {
+        let key = target.key();
+        self.store.remove(&key);
+        self.definition_removed(&key);
+    }
+
+    fn change_scale(
+        &mut self,
+        target: &Target,
+        scale: &Value,
+        old: &Object,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = &target.resource;
+        let wanted = &scale["spec"]["replicas"];
+        let replicas = if wanted.is_null() {
+            0
+        } else {
+            wanted.as_i64().unwrap_or(-1)
+        };
+        if replicas < 0 {
+            let why = "must be greater than or equal to 0";
+            let cause = Cause::invalid("spec.replicas", wanted, why);
+            return Err(Status::invalid(
+                resource.kind_subject(&target.name),
+                vec![cause],
+            ));
+        }
+        let version = object::resource_version(scale);
+        if !version.is_empty() && version != object::resource_version(old) {
+            return Err(Status::modified(resource.subject(&target.name)));
+        }
+        let mut new = Value::clone(old);
+        object::set_at(
+            &mut new,
+            &scale_paths(resource).spec_replicas,
+            json!(replicas),
+        );
+        let object = self.commit(&target.main(), new, old, options)?;
+        Ok(Reply {
+            code: 200,
+            body: Arc::new(scale_of(resource, &object)),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// The name in the body must be that of the request.
+fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
+    let name = object::name(body);
+    if name.is_empty() {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    if name != target.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    Ok(())
+}
+
+fn check_version(target: &Target, new: &Value, old: &Value, origin: &Origin) -> Result<(), Status> {
+    let resource = &target.resource;
+    let version = object::resource_version(new);
+    let absent = version.is_empty() || version == "0";
+    if absent {
+        return match origin {
+            Origin::Put if !resource.lifecycle.unconditional_update => {
+                let cause = Cause {
+                    reason: "FieldValueInvalid",
+                    field: "metadata.resourceVersion".to_owned(),
+                    message: "Invalid value: 0: must be specified for an update".to_owned(),
+                };
+                Err(Status::invalid(resource.subject(&target.name), vec![cause]))
+            }
+            Origin::Put | Origin::Patch => Ok(()),
+        };
+    }
+    if version != object::resource_version(old) {
+        return Err(Status::modified(resource.subject(&target.name)));
+    }
+    Ok(())
+}
+
+/// Takes from the new state only what the endpoint may change.
+fn separate(target: &Target, new: &mut Value, old: &Value) {
+    let resource = &target.resource;
+    match target.subresource.as_deref() {
+        None if resource.has_status() => copy_member(old, new, "status"),
+        Some("status") if resource.is_custom() => {
+            let status = new.get("status").cloned();
+            *new = old.clone();
+            set_member(new, "status", status);
+        }
+        Some("status") => {
+            for member in other_members(new, old) {
+                copy_member(old, new, &member);
+            }
+        }
+        Some("finalize") => {
+            let finalizers = new["spec"].get("finalizers").cloned();
+            *new = old.clone();
+            set_member(&mut new["spec"], "finalizers", finalizers);
+        }
+        None | Some(_) => {}
+    }
+    if target.subresource.is_none() && resource.is("", "namespaces") {
+        copy_member(old, new, "spec");
+    }
+}
+
+/// The members of either object beside metadata, status and the type.
+fn other_members(new: &Value, old: &Value) -> Vec<String> {
+    let members = |value: &Value| -> Vec<String> {
+        value
+            .as_object()
+            .map(|members| members.keys().cloned().collect())
+            .unwrap_or_default()
+    };
+    let mut names = members(new);
+    names.extend(members(old));
+    names.retain(|name| !["metadata", "status", "apiVersion", "kind"].contains(&name.as_str()));
+    names
+}
+
+fn copy_member(from: &Value, to: &mut Value, name: &str) {
+    set_member(to, name, from.get(name).cloned());
+}
+
+fn set_member(object: &mut Value, name: &str, value: Option<Value>) {
+    let Some(members) = object.as_object_mut() else {
+        return;
+    };
+    match value {
+        Some(value) => {
+            members.insert(name.to_owned(), value);
+        }
+        None => {
+            members.remove(name);
+        }
+    }
+}
+
+/// Raises the generation if a part changed that raises it.
+fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    if !has_generation(resource, old) {
+        return;
+    }
+    let changed = resource
+        .lifecycle
+        .generation_raised_by
+        .iter()
+        .any(|part| match part {
+            Part::Labels => new["metadata"]["labels"] != old["metadata"]["labels"],
+            Part::Annotations => new["metadata"]["annotations"] != old["metadata"]["annotations"],
+            Part::Finalizers => new["metadata"]["finalizers"] != old["metadata"]["finalizers"],
+            Part::Spec => spec_differs(resource, new, old),
+        });
+    if changed {
+        let raised = json!(object::generation(old) + 1);
+        object::metadata_mut(new).insert("generation".to_owned(), raised);
+    }
+}
+
+fn spec_differs(resource: &Resource, new: &Value, old: &Value) -> bool {
+    let mut names = other_members(new, old);
+    // Without a status subresource the status is a part of the object like any other.
+    if resource.is_custom() && !resource.has_status() {
+        names.push("status".to_owned());
+    }
+    names.iter().any(|name| new.get(name) != old.get(name))
+}
+
+/// Whether the last thing that held a deleted object is now gone.
+fn finishes_deletion(target: &Target, new: &Value, old: &Value) -> bool {
+    let grace = old["metadata"]["deletionGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or_default();
+    let held = target.resource.is("", "namespaces")
+        && new["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty());
+    object::is_being_deleted(old) && grace == 0 && object::finalizers(new).next().is_none() && !held
+}
+
+fn scale_paths(resource: &Resource) -> ScalePaths {
+    resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.scale.clone())
+        .unwrap_or_else(|| ScalePaths {
+            spec_replicas: ".spec.replicas".to_owned(),
+            status_replicas: ".status.replicas".to_owned(),
+            selector: None,
+        })
+}
+
+/// What the scale subresource shows of an object.
+pub(super) fn scale_of(resource: &Resource, object: &Value) -> Value {
+    let paths = scale_paths(resource);
+    let number = |path: &str| {
+        object::at(object, path)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    let mut metadata = json!({});
+    for member in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        if let Some(value) = object["metadata"].get(member) {
+            metadata[member] = value.clone();
+        }
+    }
+    let mut scale = json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": metadata,
+        "spec": {},
+        "status": { "replicas": number(&paths.status_replicas) },
+    });
+    let replicas = number(&paths.spec_replicas);
+    if replicas != 0 {
+        scale["spec"]["replicas"] = json!(replicas);
+    }
+    let selector = match (&resource.custom, &paths.selector) {
+        (Some(_), Some(path)) => object::at(object, path)
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        (Some(_), None) => None,
+        (None, _) => Some(super::selector::printed(&object["spec"]["selector"])),
+    };
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}

@@ -1,0 +1,174 @@
+//! What the server serves: the facts about each resource, as data.
+
+mod builtin;
+mod catalog;
+mod custom;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+pub(crate) use self::builtin::{builtin_resources, builtin_type};
+pub(crate) use self::catalog::Catalog;
+pub(crate) use self::custom::from_definition;
+use crate::schema::Schema;
+use crate::status::Subject;
+
+/// One resource in one version.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) field_selectors: Vec<String>,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) schema: Schema,
+    /// Where its objects are stored: every version of a resource has the same.
+    pub(crate) storage: Arc<str>,
+    pub(crate) custom: Option<Custom>,
+}
+
+/// What only custom resources have.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    /// The name of the definition.
+    pub(crate) definition: String,
+    pub(crate) scale: Option<ScalePaths>,
+    /// The version in which objects are stored.
+    pub(crate) storage_version: String,
+    /// Whether the definition is being deleted: then nothing can be created.
+    pub(crate) terminating: bool,
+    /// What to tell the users of a deprecated version.
+    pub(crate) deprecation: Option<String>,
+}
+
+/// Where a custom resource keeps what the scale subresource shows.
+#[derive(Debug, Clone)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    pub(crate) selector: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+    /// Where the kind is of another group.
+    #[serde(default)]
+    pub(crate) group: Option<String>,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+}
+
+/// How objects of a resource behave when they are created, changed and deleted.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Lifecycle {
+    /// Whether objects have a generation.
+    pub(crate) generation: bool,
+    /// Which changes raise it.
+    pub(crate) generation_raised_by: Vec<Part>,
+    /// Whether a PUT without a resourceVersion overwrites.
+    #[serde(rename = "updateWithoutResourceVersion")]
+    pub(crate) unconditional_update: bool,
+    /// Whether a PUT of a missing object creates it.
+    pub(crate) create_by_put: bool,
+    pub(crate) delete_answers: DeleteAnswer,
+    /// What the server adds to the smallest valid object.
+    pub(crate) filled: Value,
+}
+
+/// A part of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Part {
+    Labels,
+    Annotations,
+    Finalizers,
+    /// Everything outside of metadata and status.
+    Spec,
+}
+
+/// What DELETE answers when the object is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub(crate) enum DeleteAnswer {
+    #[default]
+    Status,
+    #[serde(rename = "object")]
+    Object,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// `v1`, `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// Names the resource in a failure.
+    pub(crate) fn subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        Subject {
+            group: &self.group,
+            kind: &self.plural,
+            name,
+        }
+    }
+
+    /// Names the kind in a failure.
+    pub(crate) fn kind_subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        Subject {
+            group: &self.group,
+            kind: &self.kind,
+            name,
+        }
+    }
+
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources
+            .iter()
+            .find(|subresource| subresource.name == name)
+    }
+
+    /// Whether the status can only be written through its own subresource.
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|one| one == verb)
+    }
+
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+}
+
+/// `v1`, `apps/v1`.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// The group of an apiVersion.
+pub(crate) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}

@@ -1,0 +1,177 @@
+//! The built-in resources, from the data in `data/k8s-schema`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+
+use super::{Lifecycle, Resource, Subresource};
+use crate::schema::Schema;
+
+/// One file for each group and version, and one with the types that belong to none.
+const FILES: [&str; 19] = [
+    include_str!("../../data/k8s-schema/core.v1.json"),
+    include_str!("../../data/k8s-schema/apps.v1.json"),
+    include_str!("../../data/k8s-schema/admissionregistration.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/apiextensions.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/apiregistration.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/authentication.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/authorization.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/autoscaling.v2.json"),
+    include_str!("../../data/k8s-schema/autoscaling.v1.json"),
+    include_str!("../../data/k8s-schema/batch.v1.json"),
+    include_str!("../../data/k8s-schema/coordination.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/discovery.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/events.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/networking.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/policy.v1.json"),
+    include_str!("../../data/k8s-schema/rbac.authorization.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/scheduling.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/storage.k8s.io.v1.json"),
+    include_str!("../../data/k8s-schema/shared.json"),
+];
+
+/// Types of two groups that are one thing in storage: the second is stored where the first is.
+const STORED_AS: [(&str, &str); 1] = [("events.k8s.io/events", "/events")];
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    package: String,
+    #[serde(default)]
+    resources: Vec<Facts>,
+    types: BTreeMap<String, Schema>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Facts {
+    name: String,
+    singular_name: String,
+    kind: String,
+    namespaced: bool,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(default)]
+    subresources: Vec<Subresource>,
+    #[serde(default)]
+    field_selectors: Vec<String>,
+    #[serde(default)]
+    lifecycle: Lifecycle,
+}
+
+struct Builtin {
+    resources: Vec<Arc<Resource>>,
+    types: BTreeMap<String, Schema>,
+}
+
+/// Every built-in resource, those of one group and version together.
+pub(crate) fn builtin_resources() -> &'static [Arc<Resource>] {
+    &builtin().resources
+}
+
+/// A built-in type by its full name.
+pub(crate) fn builtin_type(name: &str) -> Option<&'static Schema> {
+    builtin().types.get(name)
+}
+
+fn builtin() -> &'static Builtin {
+    static BUILTIN: OnceLock<Builtin> = OnceLock::new();
+    BUILTIN.get_or_init(|| {
+        let mut builtin = Builtin {
+            resources: Vec::new(),
+            types: BTreeMap::new(),
+        };
+        for text in FILES {
+            let file: File = serde_json::from_str(text)
+                .expect("a test reads every embedded file, and they cannot change afterwards");
+            let File {
+                group,
+                version,
+                package,
+                resources,
+                types,
+            } = file;
+            for (name, schema) in types {
+                let full = if package.is_empty() {
+                    name
+                } else {
+                    format!("{package}.{name}")
+                };
+                builtin.types.insert(full, schema);
+            }
+            for facts in resources {
+                builtin
+                    .resources
+                    .push(Arc::new(resource(&group, &version, facts)));
+            }
+        }
+        builtin
+    })
+}
+
+fn resource(group: &str, version: &str, facts: Facts) -> Resource {
+    let own = format!("{group}/{}", facts.name);
+    let stored = STORED_AS
+        .iter()
+        .find(|(name, _)| *name == own)
+        .map_or(own.as_str(), |(_, place)| place);
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        storage: Arc::from(stored),
+        list_kind: format!("{}List", facts.kind),
+        plural: facts.name,
+        singular: facts.singular_name,
+        kind: facts.kind,
+        namespaced: facts.namespaced,
+        verbs: facts.verbs,
+        short_names: facts.short_names,
+        categories: facts.categories,
+        subresources: facts.subresources,
+        field_selectors: facts.field_selectors,
+        lifecycle: facts.lifecycle,
+        schema: Schema::reference_to(facts.type_name),
+        custom: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_in_the_data_leads_somewhere() {
+        fn check(schema: &Schema) {
+            if let Some(name) = &schema.reference {
+                assert!(builtin_type(name).is_some(), "{name}");
+            }
+            let fields = schema.fields.values();
+            let inner = schema
+                .items
+                .as_deref()
+                .into_iter()
+                .chain(schema.values.as_deref());
+            fields.chain(inner).for_each(check);
+        }
+        builtin().types.values().for_each(check);
+        builtin_resources()
+            .iter()
+            .for_each(|resource| check(&resource.schema));
+        assert!(
+            builtin_resources()
+                .iter()
+                .any(|resource| resource.is("apps", "deployments"))
+        );
+    }
+}

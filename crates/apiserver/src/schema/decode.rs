@@ -1,0 +1,132 @@
+//! Bringing what a client sent into the form in which it is stored.
+
+use serde_json::{Map, Value};
+
+use super::Schema;
+
+/// What came of taking in an object.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded {
+    /// Paths of members that the schema does not know; they were dropped.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// Members that every object has beside those of its schema.
+const TYPE_MEMBERS: [&str; 2] = ["apiVersion", "kind"];
+
+/// Takes in an object of a built-in kind: what the schema does not know is dropped, and so are null
+/// and empty lists and maps, which a typed server reads as absent.
+pub(crate) fn decode_builtin(object: &mut Value, schema: &Schema) -> Decoded {
+    let mut decoded = Decoded::default();
+    builtin(object, schema, "", &mut decoded);
+    decoded
+}
+
+fn builtin(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
+    if let Some(members) = value.as_object_mut() {
+        if schema.is_struct() {
+            builtin_struct(members, schema, path, decoded);
+        } else if let Some(values) = &schema.resolved().values {
+            for (name, value) in members.iter_mut() {
+                builtin(value, values, &format!("{path}.{name}"), decoded);
+            }
+        }
+    } else if let (Some(elements), Some(items)) = (value.as_array_mut(), &schema.resolved().items) {
+        for (index, element) in elements.iter_mut().enumerate() {
+            builtin(element, items, &format!("{path}[{index}]"), decoded);
+        }
+    }
+}
+
+fn builtin_struct(
+    members: &mut Map<String, Value>,
+    schema: &Schema,
+    path: &str,
+    decoded: &mut Decoded,
+) {
+    let fields = &schema.resolved().fields;
+    members.retain(|name, value| {
+        let Some(field) = fields.get(name) else {
+            decoded.unknown.push(joined(path, name));
+            return false;
+        };
+        builtin(value, field, &joined(path, name), decoded);
+        // A member whose zero value is always written stays, as null where it is a list.
+        if field.default.is_some() {
+            return !value.is_null();
+        }
+        let empty_list = value.as_array().is_some_and(Vec::is_empty);
+        let empty_map = value.as_object().is_some_and(Map::is_empty) && field.is_map();
+        !(value.is_null() || empty_list || empty_map)
+    });
+}
+
+/// Takes in a custom object: what the schema does not know is dropped, null is dropped where it is
+/// not allowed, and defaults are filled in.
+pub(crate) fn decode_custom(object: &mut Value, schema: &Schema) -> Decoded {
+    let mut decoded = Decoded::default();
+    if let Some(members) = object.as_object_mut() {
+        custom_struct(members, schema, "", true, &mut decoded);
+    }
+    decoded
+}
+
+fn custom(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
+    if let Some(members) = value.as_object_mut() {
+        custom_struct(members, schema, path, schema.embedded, decoded);
+    } else if let (Some(elements), Some(items)) = (value.as_array_mut(), &schema.items) {
+        for (index, element) in elements.iter_mut().enumerate() {
+            custom(element, items, &format!("{path}[{index}]"), decoded);
+        }
+    }
+}
+
+fn custom_struct(
+    members: &mut Map<String, Value>,
+    schema: &Schema,
+    path: &str,
+    embedded: bool,
+    decoded: &mut Decoded,
+) {
+    let own = |name: &str| embedded && (TYPE_MEMBERS.contains(&name) || name == "metadata");
+    members.retain(|name, value| {
+        let known = schema.fields.get(name).or(schema.values.as_deref());
+        if known.is_some_and(|field| value.is_null() && !field.nullable && field.default.is_some())
+        {
+            // Dropped so that the default takes its place.
+            return false;
+        }
+        if known.is_some_and(|field| value.is_null() && !field.nullable && schema.values.is_none())
+        {
+            return false;
+        }
+        if known.is_some() || schema.preserve_unknown || own(name) {
+            return true;
+        }
+        decoded.unknown.push(joined(path, name));
+        false
+    });
+    for (name, field) in &schema.fields {
+        if let Some(default) = &field.default
+            && !members.contains_key(name)
+        {
+            members.insert(name.clone(), default.clone());
+        }
+    }
+    for (name, value) in members.iter_mut() {
+        if own(name) {
+            continue;
+        }
+        if let Some(field) = schema.fields.get(name).or(schema.values.as_deref()) {
+            custom(value, field, &joined(path, name), decoded);
+        }
+    }
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}

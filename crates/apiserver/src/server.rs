@@ -1,0 +1,302 @@
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::actors::{Actor, Actors, Enabled, Stage, drive};
+use crate::config::Config;
+use crate::environment::{Clock, TokioClock};
+use crate::faults::Faults;
+use crate::http::Service;
+use crate::registry::Registry;
+use crate::requests::Requests;
+
+/// An embedded Kubernetes API server.
+///
+/// # Guarantees
+///
+/// - In process, everything that is random or depends on time comes from the seed and the clock:
+///   the same requests in the same order get the same answers.
+/// - The server works under tokio's paused time. It opens no socket unless [`serve`](Self::serve) is
+///   called.
+///
+/// # Assumptions
+///
+/// Garbage collection and the other controllers run as a task: build the server inside of a tokio
+/// runtime, or switch them off and step them yourself.
+///
+/// Clones are handles to one server. It lives as long as a handle, a client or a watch does.
+#[derive(Clone)]
+pub struct ApiServer {
+    core: Arc<Core>,
+}
+
+/// Settings of an [`ApiServer`] that is to be built.
+#[must_use]
+pub struct ApiServerBuilder {
+    clock: Option<Box<dyn Clock>>,
+    seed: u64,
+    config: Config,
+    enabled: Enabled,
+}
+
+/// A server that listens; it stops when this is dropped.
+#[derive(Debug)]
+pub struct Listening {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+/// Everything of the server that requests share.
+pub(crate) struct Core {
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) config: Config,
+    pub(crate) faults: Faults,
+    pub(crate) requests: Requests,
+    /// Counts the orders to drop all watches.
+    pub(crate) drops: watch::Sender<u64>,
+}
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Starts to describe a server.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder {
+            clock: None,
+            seed: 0,
+            config: Config::default(),
+            enabled: Enabled {
+                garbage_collection: true,
+                namespaces: true,
+                workloads: false,
+            },
+        }
+    }
+
+    /// A client that talks to the server in process. Its default namespace is `default`.
+    ///
+    /// It must be called in a tokio runtime: `kube`'s client has a task of its own.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        self.client_in("default")
+    }
+
+    /// A client whose default namespace is this one.
+    #[must_use]
+    pub fn client_in(&self, namespace: &str) -> kube::Client {
+        kube::Client::new(self.service(), namespace.to_owned())
+    }
+
+    /// The API as a tower service, for clients of another kind or with layers of their own.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        Service::new(Arc::clone(&self.core))
+    }
+
+    /// Listens on an address and speaks HTTP/1.1 and HTTP/2 without TLS. Whoever can connect can do
+    /// everything: use a loopback address.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be bound.
+    pub async fn serve(&self, address: SocketAddr) -> io::Result<Listening> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let task = tokio::spawn(accept(listener, self.service()));
+        Ok(Listening { address, task })
+    }
+
+    /// The faults that are injected in front of the server.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.core.faults.clone()
+    }
+
+    /// The requests that came in.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        self.core.requests.clone()
+    }
+
+    /// The revision of the last write.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.core.stage.with(|registry| registry.store.revision())
+    }
+
+    /// Forgets the history: watches, continue tokens and exact lists of older revisions are expired.
+    pub fn compact(&self) {
+        self.core
+            .stage
+            .with(|registry| registry.store.compact(registry.store.revision()));
+    }
+
+    /// Lets the garbage collector make its next write. False if it has nothing to do.
+    ///
+    /// For servers that were built without garbage collection; with it, this may overtake the task.
+    #[must_use]
+    pub fn step_garbage_collection(&self) -> bool {
+        self.core.stage.step(Actor::GarbageCollector)
+    }
+
+    /// Lets the namespace controller make its next write. False if it has nothing to do.
+    #[must_use]
+    pub fn step_namespaces(&self) -> bool {
+        self.core.stage.step(Actor::Namespaces)
+    }
+
+    /// Lets the workloads actor make its next write. False if it has nothing to do.
+    #[must_use]
+    pub fn step_workloads(&self) -> bool {
+        self.core.stage.step(Actor::Workloads)
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer")
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn accept(listener: TcpListener, service: Service) {
+    loop {
+        // A connection that fails while it is accepted concerns its client alone.
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let service = TowerToHyperService::new(service.clone());
+        tokio::spawn(async move {
+            let builder = auto::Builder::new(TokioExecutor::new());
+            if let Err(error) = builder
+                .serve_connection(TokioIo::new(stream), service)
+                .await
+            {
+                tracing::debug!(%error, "connection failed");
+            }
+        });
+    }
+}
+
+// === impl ApiServerBuilder ===
+
+impl ApiServerBuilder {
+    /// The server's wall clock. By default it shows 2026-01-01T00:00:00Z when the server is built
+    /// and goes with tokio's time.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Where uids, generated names and addresses come from. 0 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The limits of the server.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Whether the garbage collector runs by itself. On by default.
+    pub fn garbage_collection(mut self, enabled: bool) -> Self {
+        self.enabled.garbage_collection = enabled;
+        self
+    }
+
+    /// Whether namespaces that are deleted are emptied and removed. On by default.
+    pub fn namespace_deletion(mut self, enabled: bool) -> Self {
+        self.enabled.namespaces = enabled;
+        self
+    }
+
+    /// Whether Deployments become available and Pods run as if a cluster were there. Off by default.
+    pub fn workloads(mut self, enabled: bool) -> Self {
+        self.enabled.workloads = enabled;
+        self
+    }
+
+    /// Builds the server and starts its controllers, if there is a tokio runtime.
+    #[must_use]
+    pub fn build(self) -> ApiServer {
+        let Self {
+            clock,
+            seed,
+            config,
+            enabled,
+        } = self;
+        let clock = clock.unwrap_or_else(|| Box::new(TokioClock::default()));
+        let registry = Registry::new(config.clone(), clock, seed);
+        let revisions = registry.store.revisions();
+        let stage = Arc::new(Stage {
+            registry: Mutex::new(registry),
+            actors: Mutex::new(Actors::default()),
+        });
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(drive(Arc::downgrade(&stage), enabled, revisions));
+        }
+        let drops = watch::Sender::new(0);
+        let core = Core {
+            stage,
+            faults: Faults::new(drops.clone()),
+            requests: Requests::new(config.max_logged_requests),
+            config,
+            drops,
+        };
+        ApiServer {
+            core: Arc::new(core),
+        }
+    }
+}
+
+impl fmt::Debug for ApiServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            clock: _,
+            seed,
+            config,
+            enabled,
+        } = self;
+        f.debug_struct("ApiServerBuilder")
+            .field("seed", seed)
+            .field("config", config)
+            .field("enabled", enabled)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Listening ===
+
+impl Listening {
+    /// Where the server listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.stage.with(|registry| registry.timestamp())
+    }
+}

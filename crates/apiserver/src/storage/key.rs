@@ -1,0 +1,43 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// Where an object is stored. Ordered by resource, namespace and name, as lists are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// Group and plural name: `apps/deployments`, `/configmaps`.
+    pub(crate) resource: Arc<str>,
+    /// Empty for objects that are in no namespace.
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Key {
+    pub(crate) fn new(resource: &Arc<str>, namespace: &str, name: &str) -> Self {
+        Self {
+            resource: Arc::clone(resource),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Not behind any key of the resource, in the namespace if one is given.
+    pub(super) fn first(resource: &Arc<str>, namespace: Option<&str>) -> Self {
+        Self::new(resource, namespace.unwrap_or_default(), "")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resource,
+            namespace,
+            name,
+        } = self;
+        let resource = resource.trim_start_matches('/');
+        if namespace.is_empty() {
+            write!(f, "/registry/{resource}/{name}")
+        } else {
+            write!(f, "/registry/{resource}/{namespace}/{name}")
+        }
+    }
+}
