@@ -1,0 +1,361 @@
+//! The loop around the machine: it does what the machine wants and hands out what that means.
+
+use super::{
+    Result,
+    decode::{self, Decoded, Line, Page, Unfit},
+    error::{Error, Undecodable},
+    event::Event,
+    lines::Lines,
+    source::{Failure, Source, Trouble, is_cut, next_chunk},
+};
+use bytes::Bytes;
+use futures::{Stream, stream};
+use homeostat_core::{
+    time::Time,
+    watch::{Action, Change, Input, Machine, Output, Phase},
+};
+use kube::{Resource, client::Body};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use std::{collections::VecDeque, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Follows one collection.
+pub(super) struct Driver<K> {
+    source: Source,
+    machine: Machine,
+    random: fastrand::Rng,
+    /// When this was first polled: the origin of the machine's time.
+    origin: Option<Instant>,
+    watch: Option<Watch>,
+    /// What is to be handed out, in order.
+    ready: VecDeque<Ready<K>>,
+    /// Objects that were deleted while they were being listed.
+    held: Vec<Decoded<K>>,
+}
+
+enum Ready<K> {
+    Event(Result<Event<K>>),
+    /// The objects of a page, which are decoded when their turn comes.
+    Page(Page),
+}
+
+/// An open watch.
+struct Watch {
+    /// `None` when it has ended.
+    body: Option<Body>,
+    lines: Lines,
+}
+
+/// What came of an action.
+enum Happened<K> {
+    Page(Page),
+    Opened(Body),
+    Object(Change, Decoded<K>),
+    Bookmark {
+        version: String,
+        initial_events_end: bool,
+    },
+    Closed,
+    Failed(Failure),
+    Awake,
+}
+
+/// What an output can be about.
+enum Subject<K> {
+    Nothing,
+    Page(Page),
+    Object(Decoded<K>),
+    Failure(Failure),
+}
+
+/// The longest line of a watch. Servers store objects of 1.5 MiB by default.
+const LINE_LIMIT: usize = 64 << 20;
+
+// === impl Driver ===
+
+impl<K> Driver<K>
+where
+    K: Resource + DeserializeOwned + Send + 'static,
+{
+    pub(super) fn new(source: Source, machine: Machine) -> Self {
+        Self {
+            source,
+            machine,
+            random: fastrand::Rng::new(),
+            origin: None,
+            watch: None,
+            ready: VecDeque::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// All that happens, for ever.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Event<K>>> + Send {
+        // In a box, because each item moves it out of the stream and back.
+        stream::unfold(Box::new(self), |mut driver| async move {
+            let item = driver.next().await;
+            Some((item, driver))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Event<K>> {
+        loop {
+            if let Some(item) = self.pop() {
+                return item;
+            }
+            let happened = self.act().await;
+            self.take_in(happened);
+        }
+    }
+
+    /// Does what the machine wants.
+    async fn act(&mut self) -> Happened<K> {
+        let origin = self.origin();
+        let moment = |time: Time| origin + time.since(Time::ORIGIN);
+        let action = self.machine.action();
+        if let Action::Read { deadline } = action {
+            return self.read(moment(deadline)).await;
+        }
+        self.watch = None;
+        let answer = match action {
+            Action::List {
+                limit,
+                continue_token,
+                resource_version,
+                timeout,
+            } => self
+                .source
+                .list(limit, continue_token, resource_version, timeout)
+                .await
+                .and_then(|body| Ok(Page::open(&body)?))
+                .map(Happened::Page),
+            Action::Watch {
+                resource_version,
+                send_initial_events,
+                bookmarks,
+                timeout,
+                start_timeout,
+            } => self
+                .source
+                .watch(
+                    &resource_version,
+                    send_initial_events,
+                    bookmarks,
+                    timeout,
+                    start_timeout,
+                )
+                .await
+                .map(Happened::Opened),
+            Action::Sleep { until } => {
+                sleep_until(moment(until)).await;
+                Ok(Happened::Awake)
+            }
+            Action::Read { .. } => Ok(Happened::Closed),
+        };
+        answer.unwrap_or_else(Happened::Failed)
+    }
+
+    /// Reads a line of the open watch.
+    async fn read(&mut self, deadline: Instant) -> Happened<K> {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let Some(watch) = &mut self.watch else {
+            return Happened::Closed;
+        };
+        let line = match timeout_at(deadline, watch.line()).await {
+            Err(_) => return Happened::Failed(Trouble::Silent(rounded(patience)).into()),
+            Ok(Err(trouble)) => return Happened::Failed(trouble.into()),
+            Ok(Ok(None)) => return Happened::Closed,
+            Ok(Ok(Some(line))) => line,
+        };
+        match decode::line(&line) {
+            Ok(Line::Object(change, object)) => Happened::Object(change, object),
+            Ok(Line::Bookmark {
+                version,
+                initial_events_end,
+            }) => Happened::Bookmark {
+                version,
+                initial_events_end,
+            },
+            Ok(Line::Error(status)) => Happened::Failed(Failure::Status(status)),
+            Err(trouble) => Happened::Failed(trouble.into()),
+        }
+    }
+
+    /// Tells the machine what happened, and makes ready what it says to that.
+    fn take_in(&mut self, happened: Happened<K>) {
+        let now = Time::ORIGIN + self.origin().elapsed();
+        let random = self.random.f64();
+        let mut on = |input: Input<'_>| self.machine.on(now, input, random);
+        let (outputs, subject) = match happened {
+            Happened::Page(page) => {
+                let continue_token = page.continue_token.as_deref();
+                let outputs = on(Input::Page {
+                    version: &page.version,
+                    continue_token,
+                });
+                (outputs, Subject::Page(page))
+            }
+            Happened::Opened(body) => {
+                let outputs = on(Input::Opened);
+                self.watch = Some(Watch {
+                    body: Some(body),
+                    lines: Lines::new(LINE_LIMIT),
+                });
+                (outputs, Subject::Nothing)
+            }
+            Happened::Object(change, object) => {
+                let outputs = on(Input::Event {
+                    change,
+                    version: decode::version(&object),
+                });
+                (outputs, Subject::Object(object))
+            }
+            Happened::Bookmark {
+                version,
+                initial_events_end,
+            } => (
+                on(Input::Bookmark {
+                    version: &version,
+                    initial_events_end,
+                }),
+                Subject::Nothing,
+            ),
+            Happened::Closed => (on(Input::Closed), Subject::Nothing),
+            Happened::Failed(failure) => {
+                let fault = failure.fault();
+                let outputs = on(Input::Failed(fault));
+                tracing::debug!(collection = %self.source.target, ?fault, "a watch was interrupted");
+                (outputs, Subject::Failure(failure))
+            }
+            Happened::Awake => (on(Input::Awake), Subject::Nothing),
+        };
+        self.make_ready(outputs, subject);
+    }
+
+    fn make_ready(&mut self, outputs: &[Output], mut subject: Subject<K>) {
+        for output in outputs {
+            match (output, std::mem::replace(&mut subject, Subject::Nothing)) {
+                (Output::Objects, Subject::Page(page)) => self.ready.push_back(Ready::Page(page)),
+                (Output::InitApply, Subject::Object(object)) => {
+                    self.held.retain(|held| !decode::same_object(held, &object));
+                    self.push_object(object, Phase::List, Event::InitApply);
+                }
+                (Output::Apply, Subject::Object(object)) => {
+                    self.push_object(object, Phase::Watch, Event::Apply);
+                }
+                (Output::Delete, Subject::Object(object)) => self.push_delete(object),
+                (Output::Hold, Subject::Object(object)) => self.held.push(object),
+                (Output::Report(phase), Subject::Failure(failure)) => {
+                    self.push(Err(Error::new(failure, *phase, &self.source.target)));
+                }
+                (Output::Init, other) => {
+                    subject = other;
+                    self.held.clear();
+                    self.push(Ok(Event::Init));
+                }
+                (Output::InitDone, _) => {
+                    self.push(Ok(Event::InitDone));
+                    for object in std::mem::take(&mut self.held) {
+                        self.push_delete(object);
+                    }
+                }
+                (
+                    Output::Objects
+                    | Output::InitApply
+                    | Output::Apply
+                    | Output::Delete
+                    | Output::Hold
+                    | Output::Report(_),
+                    _,
+                ) => debug_assert!(false, "{output:?} is about something else"),
+            }
+        }
+    }
+
+    fn push(&mut self, item: Result<Event<K>>) {
+        self.ready.push_back(Ready::Event(item));
+    }
+
+    fn push_object(&mut self, object: Decoded<K>, phase: Phase, event: fn(K) -> Event<K>) {
+        let item = object.map(event);
+        self.push(item.map_err(|unfit| self.undecodable(*unfit, phase, false)));
+    }
+
+    fn push_delete(&mut self, object: Decoded<K>) {
+        let item = object.map(Event::Delete);
+        self.push(item.map_err(|unfit| self.undecodable(*unfit, Phase::Watch, true)));
+    }
+
+    /// Takes out what is to be handed out next.
+    fn pop(&mut self) -> Option<Result<Event<K>>> {
+        loop {
+            match self.ready.pop_front()? {
+                Ready::Event(item) => return Some(item),
+                Ready::Page(mut page) => {
+                    if let Some(object) = page.next() {
+                        self.ready.push_front(Ready::Page(page));
+                        let item = object.map(Event::InitApply);
+                        return Some(
+                            item.map_err(|unfit| self.undecodable(*unfit, Phase::List, false)),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn undecodable(&self, unfit: Unfit, phase: Phase, deleted: bool) -> Error {
+        let Unfit {
+            kind,
+            meta,
+            path,
+            message,
+        } = unfit;
+        Error::Undecodable(Box::new(Undecodable {
+            kind: kind.unwrap_or_else(|| self.source.target.plural.clone()),
+            namespace: meta.namespace,
+            name: meta.name.unwrap_or_default(),
+            resource_version: meta.resource_version,
+            path,
+            message,
+            deleted,
+            context: self.source.target.context(phase),
+        }))
+    }
+
+    fn origin(&mut self) -> Instant {
+        *self.origin.get_or_insert_with(Instant::now)
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// The next line; `None` at the end.
+    async fn line(&mut self) -> Result<Option<Bytes>, Trouble> {
+        loop {
+            if let Some(line) = self.lines.next()? {
+                return Ok(Some(line));
+            }
+            let Some(body) = &mut self.body else {
+                return Ok(None);
+            };
+            match next_chunk(body).await {
+                Ok(Some(chunk)) => self.lines.push(chunk),
+                Err(error) if !is_cut(&error) => return Err(Trouble::Request(error)),
+                // The last line may lack its end; half a line comes again with the next watch.
+                Ok(None) | Err(_) => {
+                    self.body = None;
+                    let rest = self.lines.finish();
+                    let whole = serde_json::from_slice::<IgnoredAny>(&rest).is_ok();
+                    return Ok(whole.then_some(rest));
+                }
+            }
+        }
+    }
+}
+
+/// In whole seconds, for people.
+fn rounded(duration: Duration) -> Duration {
+    Duration::from_secs((duration + Duration::from_millis(500)).as_secs())
+}
