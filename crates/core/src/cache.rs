@@ -180,6 +180,7 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
     }
 
     /// All objects in the order of their keys.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> {
         self.live.iter().map(|(key, entry)| (key, &entry.value))
     }

@@ -1,1 +1,67 @@
 //! A controller runtime for Kubernetes.
+//!
+//! You write a reconciler,
+//!
+//! ```
+//! # use homeostat::Action;
+//! # use std::sync::Arc;
+//! # struct K;
+//! # struct Context;
+//! # #[derive(Debug, thiserror::Error)]
+//! # enum Error {}
+//! async fn reconcile(obj: Arc<K>, ctx: Arc<Context>) -> Result<Action, Error> {
+//!     // Look at the present state, compare it with the wanted one, write what differs.
+//!     # let _ = (obj, ctx);
+//!     Ok(Action::await_change())
+//! }
+//! ```
+//!
+//! and a [`Controller`] decides when to call it, with what, and how often to try again. It has the
+//! names and signatures of `kube::runtime`, so that porting a program is changing its imports.
+//!
+//! # Where to find what
+//!
+//! - [`Controller`] runs a reconciler; [`Action`] says when to run it again, [`error_policy`] when
+//!   after an error, and [`Config`] bounds and paces it all.
+//! - [`watcher()`] is a reliable stream of what happens to the objects of a kind, and
+//!   [`WatchStreamExt`] what can be done with it.
+//! - [`predicates`] say which changes matter.
+//! - [`reflector()`] keeps a [store](reflector::Store) of objects up to date.
+//!
+//! # What it promises
+//!
+//! - **Exactly scheduled.** One run per object at a time; no wake-up is lost; backoff for each object
+//!   by itself; fair; everything is bounded.
+//! - **Watches that recover by themselves**, each at its own pace. A relist is compared with what is
+//!   known and causes only true changes, deletions that nobody saw included. An object that cannot be
+//!   decoded is reported by name, and the others are delivered.
+//! - **Under paused time.** Only tokio's clock is used, so a whole controller runs in a test with
+//!   `tokio::time::pause`.
+//!
+//! # What it does not do yet
+//!
+//! `scheduler`, `finalizer`, `events`, `wait`, leader election, metrics and status conditions are not
+//! there.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/guide/reconciler.md")]
+mod documents {}
+
+pub mod controller;
+pub mod error_policy;
+mod predicate;
+pub mod reflector;
+mod signal;
+mod task;
+pub mod utils;
+pub mod watcher;
+
+pub use self::{
+    controller::{Action, Config, Controller, applier},
+    predicate::{Predicate, PredicateConfig, predicates},
+    reflector::reflector,
+    utils::WatchStreamExt,
+    watcher::watcher,
+};
+pub use homeostat_core::{backoff::Backoff, queue::RateLimit};

@@ -1,0 +1,99 @@
+//! When a key runs next, as a reconciler or an error policy says it.
+
+use homeostat_core::queue;
+use std::time::Duration;
+
+/// When an object is reconciled next, unless something happens before.
+///
+/// ```
+/// use homeostat::Action;
+/// use std::time::Duration;
+///
+/// // The outside world matters: look again, even if no watch tells of a change.
+/// let action = Action::requeue(Duration::from_secs(300));
+/// assert_eq!(action.requeue_after(), Some(Duration::from_secs(300)));
+///
+/// // Only watches matter.
+/// assert!(Action::await_change().is_await_change());
+///
+/// // Not ready yet, or failed: after this object's next delay, which grows from time to time.
+/// assert!(Action::backoff().is_backoff());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action(Next);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Next {
+    Requeue(Duration),
+    AwaitChange,
+    Backoff { at_least: Option<Duration> },
+}
+
+impl Action {
+    /// Run again after `duration`, or earlier if a watch tells of a change.
+    ///
+    /// Any duration will do; one of centuries means never. From an error policy it is a delay that
+    /// only a change of the object's desired state shortens.
+    #[must_use]
+    pub const fn requeue(duration: Duration) -> Self {
+        Self(Next::Requeue(duration))
+    }
+
+    /// Run again when a watch tells of a change, and not before.
+    #[must_use]
+    pub const fn await_change() -> Self {
+        Self(Next::AwaitChange)
+    }
+
+    /// Run again after this object's next delay. The delays grow with every `backoff` in a row, as
+    /// [`Config::backoff`](super::Config::backoff) says, and start over after any other success.
+    ///
+    /// Until then only a change of the object's desired state runs it early.
+    #[must_use]
+    pub const fn backoff() -> Self {
+        Self(Next::Backoff { at_least: None })
+    }
+
+    /// For [`backoff`](Self::backoff): not earlier than after `duration`, whatever the delay. It is
+    /// meant for a server's `Retry-After`. Other actions stay as they are.
+    #[must_use]
+    pub const fn at_least(self, duration: Duration) -> Self {
+        match self.0 {
+            Next::Backoff { .. } => Self(Next::Backoff {
+                at_least: Some(duration),
+            }),
+            Next::Requeue(_) | Next::AwaitChange => self,
+        }
+    }
+
+    /// The delay of a [`requeue`](Self::requeue).
+    #[must_use]
+    pub const fn requeue_after(&self) -> Option<Duration> {
+        match self.0 {
+            Next::Requeue(duration) => Some(duration),
+            Next::AwaitChange | Next::Backoff { .. } => None,
+        }
+    }
+
+    /// Whether this is [`await_change`](Self::await_change).
+    #[must_use]
+    pub const fn is_await_change(&self) -> bool {
+        matches!(self.0, Next::AwaitChange)
+    }
+
+    /// Whether this is [`backoff`](Self::backoff).
+    #[must_use]
+    pub const fn is_backoff(&self) -> bool {
+        matches!(self.0, Next::Backoff { .. })
+    }
+
+    /// The same for the queue; `failed` tells that an error policy chose it.
+    pub(super) fn outcome(&self, failed: bool) -> queue::Outcome {
+        let action = match self.0 {
+            Next::Requeue(duration) => queue::Action::Requeue(duration),
+            Next::AwaitChange => queue::Action::AwaitChange,
+            Next::Backoff { at_least } => queue::Action::Backoff { at_least },
+        };
+        queue::Outcome { action, failed }
+    }
+}

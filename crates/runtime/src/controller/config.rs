@@ -1,0 +1,79 @@
+//! What a controller can be told.
+
+use crate::{Backoff, RateLimit};
+use homeostat_core::queue;
+use std::time::Duration;
+
+/// Limits and delays of a controller. Every one has a default that suits most.
+///
+/// ```
+/// use homeostat::{Backoff, Config};
+/// use std::time::Duration;
+///
+/// let config = Config::default()
+///     .concurrency(8)
+///     .backoff(Backoff::exponential(Duration::from_secs(1), Duration::from_secs(300)))
+///     .reconcile_timeout(Duration::from_secs(60));
+/// # let _ = config;
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Config {
+    pub(super) queue: queue::Config,
+    pub(super) reconcile_timeout: Option<Duration>,
+    pub(super) managed_fields: bool,
+}
+
+impl Config {
+    /// How many objects are reconciled at once: 16 by default, 0 for any number.
+    ///
+    /// Bounded, because a restart reconciles all objects and would flood the API server.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: u16) -> Self {
+        self.queue = self.queue.concurrency(concurrency.into());
+        self
+    }
+
+    /// How long an object must be quiet before it is reconciled; zero by default.
+    ///
+    /// Each further event puts the run off, but no longer than ten times this delay. Requeues that
+    /// a reconcile asked for are not put off.
+    #[must_use]
+    pub fn debounce(mut self, debounce: Duration) -> Self {
+        self.queue = self.queue.debounce(debounce);
+        self
+    }
+
+    /// The delays of [`Action::backoff`](super::Action::backoff), for each object by itself: from
+    /// 1 s doubling to 5 min by default, with up to 20 % added by chance.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.queue = self.queue.backoff(backoff);
+        self
+    }
+
+    /// How many reconciles may start per second, for all objects together; unlimited by default.
+    #[must_use]
+    pub fn rate_limit(mut self, limit: RateLimit) -> Self {
+        self.queue = self.queue.rate_limit(limit);
+        self
+    }
+
+    /// How long one reconcile may take; unlimited by default.
+    ///
+    /// A run that takes longer is dropped at its next `await`, and counts as an error of its object
+    /// ([`Error::ReconcileTimeout`](super::Error::ReconcileTimeout)).
+    #[must_use]
+    pub fn reconcile_timeout(mut self, timeout: Duration) -> Self {
+        self.reconcile_timeout = Some(timeout);
+        self
+    }
+
+    /// Whether the controller's store keeps `metadata.managedFields`; not by default.
+    ///
+    /// They are often the larger half of an object, and few reconcilers read them.
+    #[must_use]
+    pub fn managed_fields(mut self, keep: bool) -> Self {
+        self.managed_fields = keep;
+        self
+    }
+}

@@ -1,0 +1,691 @@
+//! Runs a reconciler for each object of a kind whenever something about it may have changed.
+
+mod action;
+mod applier;
+mod config;
+mod driver;
+mod error;
+mod readiness;
+mod reason;
+mod relation;
+mod source;
+mod trigger;
+
+use self::{
+    driver::{Driver, Hooks, Setup, Stop},
+    source::{Filter, Intake, Primary, Signal, Source},
+};
+use crate::{
+    Predicate, WatchStreamExt,
+    reflector::{ObjectKey, ObjectRef, Store, store::Writer},
+    task::InTasks,
+    utils::WatchItem,
+    watcher,
+};
+use futures::{
+    FutureExt, Stream, StreamExt, TryFuture,
+    stream::{self, SelectAll},
+};
+use homeostat_core::queue::Priority;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::{
+    fmt::{self, Debug},
+    hash::Hash,
+    sync::Arc,
+};
+
+pub use self::{
+    action::Action,
+    applier::applier,
+    config::Config,
+    error::{Error, RunnerError},
+    readiness::{Readiness, SourceStatus},
+    reason::{ReconcileReason, ReconcileRequest},
+    trigger::{trigger_owners, trigger_self, trigger_with},
+};
+
+/// Runs a reconciler for each object of a kind whenever something about it may have changed.
+///
+/// # Flow
+///
+/// ```
+/// use futures::StreamExt;
+/// use homeostat::{Action, Controller, error_policy, watcher};
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+/// use kube::{Api, Client};
+/// use std::sync::Arc;
+///
+/// struct Context {
+///     client: Client,
+/// }
+///
+/// async fn reconcile(map: Arc<ConfigMap>, ctx: Arc<Context>) -> Result<Action, kube::Error> {
+///     // Look at the present state, compare, and write what differs.
+///     Ok(Action::await_change())
+/// }
+///
+/// async fn run(client: Client) {
+///     let ctx = Arc::new(Context { client: client.clone() });
+///     Controller::new(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
+///         .owns(Api::<Deployment>::all(client), watcher::Config::default())
+///         .shutdown_on_signal()
+///         .run(reconcile, error_policy::backoff, ctx)
+///         .for_each(|result| async move {
+///             if let Err(error) = result {
+///                 eprintln!("{error}");
+///             }
+///         })
+///         .await;
+/// }
+/// ```
+///
+/// # Guarantees
+///
+/// - An object is never reconciled twice at the same time. Whatever happens during a run leads to
+///   one more run after it.
+/// - No wake-up is lost: after the last change of an object, or of one that it owns, it is
+///   reconciled with a state that includes the change.
+/// - Nothing runs before the caches of all watches are complete; a watch that fails meanwhile is no
+///   longer waited for.
+/// - Each watch fails and recovers by itself. Its errors are items of the stream, and the stream
+///   goes on.
+/// - An object that is gone when its turn comes is not reconciled, and that is no error.
+/// - While an object backs off after an error, only a change of its desired state runs it early:
+///   its generation, labels, annotations, finalizers, the mark of its deletion, or another object
+///   under its name. What reconcilers write into the status does not.
+///
+/// # Caveats
+///
+/// Runs are started when the stream of [`run`](Self::run) is polled. Watches, caches and runs that
+/// were started go on between polls, but a reader that takes long for each item delays the start
+/// of other runs; let it hand items over instead.
+pub struct Controller<K>
+where
+    K: Clone + Resource + Debug + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// What is known of the controller's own kind, until it runs.
+    primary: Input<K>,
+    filter: Option<Filter<K>>,
+    store: Store<K>,
+    dyntype: K::DynamicType,
+    config: Config,
+    /// All sources but the first.
+    sources: Vec<Source>,
+    stops: SelectAll<stream::BoxStream<'static, Stop>>,
+    readiness: Readiness,
+}
+
+/// Where the objects of the controller's own kind come from.
+enum Input<K>
+where
+    K: Clone + Resource + Debug + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    Watch(Box<Primary<K>>),
+    Stream(stream::BoxStream<'static, watcher::Result<K>>),
+    SharedStream(stream::BoxStream<'static, Arc<K>>),
+}
+
+// === impl Controller ===
+
+impl<K> Controller<K>
+where
+    K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// A controller for the objects that `main_api` and `wc` select.
+    #[must_use]
+    pub fn new(main_api: Api<K>, wc: watcher::Config) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::new_with(main_api, wc, K::DynamicType::default())
+    }
+
+    /// A controller for objects of a type known at run time.
+    #[must_use]
+    pub fn new_with(main_api: Api<K>, wc: watcher::Config, dyntype: K::DynamicType) -> Self {
+        let writer = Writer::new(dyntype.clone());
+        let store = writer.as_reader();
+        let primary = Primary {
+            api: main_api,
+            config: wc,
+            writer,
+        };
+        Self::with_input(Input::Watch(Box::new(primary)), store, dyntype)
+    }
+
+    /// A controller for the objects of a stream that was [reflected](WatchStreamExt::reflect) into
+    /// the store `reader`.
+    ///
+    /// ```
+    /// use futures::StreamExt;
+    /// use homeostat::{
+    ///     Action, Controller, Predicate, WatchStreamExt, error_policy, predicates, reflector, watcher,
+    /// };
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kube::Api;
+    /// use std::sync::Arc;
+    ///
+    /// async fn reconcile(_: Arc<Deployment>, _: Arc<()>) -> Result<Action, kube::Error> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// async fn run(api: Api<Deployment>) {
+    ///     let (reader, writer) = reflector::store();
+    ///     let stream = watcher(api, watcher::Config::default())
+    ///         .default_backoff()
+    ///         .reflect(writer)
+    ///         .applied_objects()
+    ///         .predicate_filter(predicates::generation.combine(predicates::finalizers));
+    ///     Controller::for_stream(stream, reader)
+    ///         .run(reconcile, error_policy::backoff, Arc::new(()))
+    ///         .for_each(|_| futures::future::ready(()))
+    ///         .await;
+    /// }
+    /// ```
+    #[must_use]
+    pub fn for_stream(
+        trigger: impl Stream<Item = Result<K, watcher::Error>> + Send + 'static,
+        reader: Store<K>,
+    ) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::for_stream_with(trigger, reader, K::DynamicType::default())
+    }
+
+    /// The same as [`for_stream`](Self::for_stream), for a type known at run time.
+    #[must_use]
+    pub fn for_stream_with(
+        trigger: impl Stream<Item = Result<K, watcher::Error>> + Send + 'static,
+        reader: Store<K>,
+        dyntype: K::DynamicType,
+    ) -> Self {
+        Self::with_input(Input::Stream(trigger.boxed()), reader, dyntype)
+    }
+
+    /// A controller for the objects of a stream that a [store](Store) hands out to several
+    /// readers: [`Store::subscribe`], or a `ReflectHandle`.
+    ///
+    /// ```
+    /// use futures::StreamExt;
+    /// use homeostat::{Action, Controller, WatchStreamExt, error_policy, reflector, watcher};
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kube::Api;
+    /// use std::sync::Arc;
+    ///
+    /// async fn reconcile(_: Arc<Deployment>, _: Arc<()>) -> Result<Action, kube::Error> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// async fn run(api: Api<Deployment>) {
+    ///     let (reader, writer) = reflector::store();
+    ///     let watch = watcher(api, watcher::Config::default()).reflect(writer);
+    ///     let first = Controller::for_shared_stream(reader.subscribe(), reader.clone())
+    ///         .run(reconcile, error_policy::backoff, Arc::new(()));
+    ///     let second = Controller::for_shared_stream(reader.subscribe(), reader)
+    ///         .run(reconcile, error_policy::backoff, Arc::new(()));
+    ///     futures::join!(
+    ///         watch.for_each(|_| std::future::ready(())),
+    ///         first.for_each(|_| std::future::ready(())),
+    ///         second.for_each(|_| std::future::ready(())),
+    ///     );
+    /// }
+    /// ```
+    #[must_use]
+    pub fn for_shared_stream(
+        trigger: impl Stream<Item = Arc<K>> + Send + 'static,
+        reader: Store<K>,
+    ) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::for_shared_stream_with(trigger, reader, K::DynamicType::default())
+    }
+
+    /// The same as [`for_shared_stream`](Self::for_shared_stream), for a type known at run time.
+    #[must_use]
+    pub fn for_shared_stream_with(
+        trigger: impl Stream<Item = Arc<K>> + Send + 'static,
+        reader: Store<K>,
+        dyntype: K::DynamicType,
+    ) -> Self {
+        Self::with_input(Input::SharedStream(trigger.boxed()), reader, dyntype)
+    }
+
+    fn with_input(primary: Input<K>, store: Store<K>, dyntype: K::DynamicType) -> Self {
+        Self {
+            primary,
+            filter: None,
+            store,
+            dyntype,
+            config: Config::default(),
+            sources: Vec::new(),
+            stops: SelectAll::new(),
+            readiness: Readiness::default(),
+        }
+    }
+
+    /// Reconciles an object of the controller's own kind only if its change matters by `predicate`.
+    ///
+    /// The state before is compared with the state now. Whatever the predicate, an object passes
+    /// that is new, that was deleted and created again, that is marked for deletion, or whose
+    /// finalizers changed. Requeues, related objects and the like are not filtered.
+    ///
+    /// Called twice, both predicates count: a change passes if either lets it pass.
+    ///
+    /// ```
+    /// use homeostat::{Controller, Predicate, predicates, watcher};
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use kube::Api;
+    ///
+    /// fn build(api: Api<Deployment>) -> Controller<Deployment> {
+    ///     Controller::new(api, watcher::Config::default())
+    ///         .filter(predicates::generation.combine(predicates::annotations))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn filter(mut self, predicate: impl Predicate<K> + Send + 'static) -> Self {
+        self.filter = Some(match self.filter.take() {
+            None => Box::new(predicate),
+            Some(before) => {
+                let before = move |obj: &K| before.hash_property(obj);
+                Box::new(before.combine(predicate))
+            }
+        });
+        self
+    }
+
+    /// Sets limits and delays.
+    #[must_use]
+    pub fn with_config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The store of the controller's own kind, for reading in the reconciler or elsewhere.
+    #[must_use]
+    pub fn store(&self) -> Store<K> {
+        self.store.clone()
+    }
+
+    /// Tells whether the controller is ready and what it waits for, while it runs.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    /// Watches objects that are owned by those of the controller: when one is created, changed or
+    /// deleted, each owner of the controller's kind in its `metadata.ownerReferences` is reconciled.
+    ///
+    /// An owner that was named before a change is reconciled too, and a deletion that happened
+    /// while the watch was down is noticed at the next list. The version in an owner reference does
+    /// not count, only group and kind.
+    #[must_use]
+    pub fn owns<Child>(self, api: Api<Child>, wc: watcher::Config) -> Self
+    where
+        Child: Clone + Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + 'static,
+    {
+        self.owns_with(api, (), wc)
+    }
+
+    /// The same as [`owns`](Self::owns), for a type known at run time.
+    #[must_use]
+    pub fn owns_with<Child>(
+        self,
+        api: Api<Child>,
+        dyntype: Child::DynamicType,
+        wc: watcher::Config,
+    ) -> Self
+    where
+        Child: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
+        Child::DynamicType: Debug + Eq + Hash + Clone,
+    {
+        let owners = source::owners::<K, Child>(self.dyntype.clone());
+        let relate = move |child: Child| owners(&child);
+        self.source(Source::of_related_watch(api, wc, dyntype, relate))
+    }
+
+    /// The same as [`owns`](Self::owns), for objects that a stream delivers.
+    ///
+    /// Use `touched_objects`, so that the stream delivers deleted objects too.
+    #[must_use]
+    pub fn owns_stream<Child>(
+        self,
+        trigger: impl Stream<Item = watcher::Result<Child>> + Send + 'static,
+    ) -> Self
+    where
+        Child: Resource<DynamicType = ()> + Send + 'static,
+    {
+        self.owns_stream_with(trigger, ())
+    }
+
+    /// The same as [`owns_stream`](Self::owns_stream), for a type known at run time.
+    #[must_use]
+    pub fn owns_stream_with<Child>(
+        self,
+        trigger: impl Stream<Item = watcher::Result<Child>> + Send + 'static,
+        dyntype: Child::DynamicType,
+    ) -> Self
+    where
+        Child: Resource + Send + 'static,
+        Child::DynamicType: Debug + Eq + Hash + Clone,
+    {
+        let owners = source::owners::<K, Child>(self.dyntype.clone());
+        let relate = move |child: Child| owners(&child);
+        self.source(Source::of_related::<Child, Child>(trigger, dyntype, relate))
+    }
+
+    /// The same as [`owns`](Self::owns), for objects of a store that others read too: see
+    /// [`Store::subscribe`]. Deleted objects wake their owners.
+    #[must_use]
+    pub fn owns_shared_stream<Child>(
+        self,
+        trigger: impl Stream<Item = Arc<Child>> + Send + 'static,
+    ) -> Self
+    where
+        Child: Resource<DynamicType = ()> + Send + Sync + 'static,
+    {
+        self.owns_shared_stream_with(trigger, ())
+    }
+
+    /// The same as [`owns_shared_stream`](Self::owns_shared_stream), for a type known at run time.
+    #[must_use]
+    pub fn owns_shared_stream_with<Child>(
+        self,
+        trigger: impl Stream<Item = Arc<Child>> + Send + 'static,
+        dyntype: Child::DynamicType,
+    ) -> Self
+    where
+        Child: Resource + Send + Sync + 'static,
+        Child::DynamicType: Debug + Eq + Hash + Clone,
+    {
+        let owners = source::owners::<K, Child>(self.dyntype.clone());
+        let relate = move |child: Arc<Child>| owners(&child);
+        let trigger = trigger.map(Ok);
+        self.source(Source::of_related::<Child, _>(trigger, dyntype, relate))
+    }
+
+    /// Watches objects that have to do with those of the controller: when one is created, changed
+    /// or deleted, those that `mapper` names are reconciled.
+    ///
+    /// `mapper` is called once for each version of an object. Those that it named for the version
+    /// before are reconciled too. For an object whose deletion the watch missed, those that it
+    /// named last are.
+    #[must_use]
+    pub fn watches<Other, I>(
+        self,
+        api: Api<Other>,
+        wc: watcher::Config,
+        mapper: impl Fn(Other) -> I + Sync + Send + 'static,
+    ) -> Self
+    where
+        Other: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
+        Other::DynamicType: Default + Debug + Clone + Eq + Hash,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        self.watches_with(api, Other::DynamicType::default(), wc, mapper)
+    }
+
+    /// The same as [`watches`](Self::watches), for a type known at run time.
+    #[must_use]
+    pub fn watches_with<Other, I>(
+        self,
+        api: Api<Other>,
+        dyntype: Other::DynamicType,
+        wc: watcher::Config,
+        mapper: impl Fn(Other) -> I + Sync + Send + 'static,
+    ) -> Self
+    where
+        Other: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
+        Other::DynamicType: Debug + Clone + Eq + Hash,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        let relate = move |other| keys(mapper(other));
+        self.source(Source::of_related_watch(api, wc, dyntype, relate))
+    }
+
+    /// The same as [`watches`](Self::watches), for objects that a stream delivers.
+    ///
+    /// Use `touched_objects`, so that the stream delivers deleted objects too.
+    #[must_use]
+    pub fn watches_stream<Other, I>(
+        self,
+        trigger: impl Stream<Item = watcher::Result<Other>> + Send + 'static,
+        mapper: impl Fn(Other) -> I + Sync + Send + 'static,
+    ) -> Self
+    where
+        Other: Resource + Send + 'static,
+        Other::DynamicType: Default + Debug + Clone,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        self.watches_stream_with(trigger, mapper, Other::DynamicType::default())
+    }
+
+    /// The same as [`watches_stream`](Self::watches_stream), for a type known at run time.
+    #[must_use]
+    pub fn watches_stream_with<Other, I>(
+        self,
+        trigger: impl Stream<Item = watcher::Result<Other>> + Send + 'static,
+        mapper: impl Fn(Other) -> I + Sync + Send + 'static,
+        dyntype: Other::DynamicType,
+    ) -> Self
+    where
+        Other: Resource + Send + 'static,
+        Other::DynamicType: Debug + Clone,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        let relate = move |other: Other| keys(mapper(other));
+        self.source(Source::of_related::<Other, _>(trigger, dyntype, relate))
+    }
+
+    /// The same as [`watches`](Self::watches), for objects of a store that others read too: see
+    /// [`Store::subscribe`].
+    #[must_use]
+    pub fn watches_shared_stream<Other, I>(
+        self,
+        trigger: impl Stream<Item = Arc<Other>> + Send + 'static,
+        mapper: impl Fn(Arc<Other>) -> I + Sync + Send + 'static,
+    ) -> Self
+    where
+        Other: Resource + Send + Sync + 'static,
+        Other::DynamicType: Default + Debug + Clone,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        self.watches_shared_stream_with(trigger, mapper, Other::DynamicType::default())
+    }
+
+    /// The same as [`watches_shared_stream`](Self::watches_shared_stream), for a type known at run
+    /// time.
+    #[must_use]
+    pub fn watches_shared_stream_with<Other, I>(
+        self,
+        trigger: impl Stream<Item = Arc<Other>> + Send + 'static,
+        mapper: impl Fn(Arc<Other>) -> I + Sync + Send + 'static,
+        dyntype: Other::DynamicType,
+    ) -> Self
+    where
+        Other: Resource + Send + Sync + 'static,
+        Other::DynamicType: Debug + Clone,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+        I::IntoIter: Send,
+    {
+        let relate = move |other: Arc<Other>| keys(mapper(other));
+        let trigger = trigger.map(Ok);
+        self.source(Source::of_related::<Other, _>(trigger, dyntype, relate))
+    }
+
+    /// Reconciles all objects whenever `trigger` yields, after those for which there is a more
+    /// special reason.
+    ///
+    /// For changes that concern all of them, as of a configuration file.
+    #[must_use]
+    pub fn reconcile_all_on(self, trigger: impl Stream<Item = ()> + Send + 'static) -> Self {
+        let signals = trigger.map(|()| Signal::TriggerAll);
+        self.source(Source::of_signals("reconcile_all_on", signals))
+    }
+
+    /// Reconciles each object that `trigger` names.
+    #[must_use]
+    pub fn reconcile_on(self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
+        let signals = trigger.map(|reference| {
+            source::trigger(&reference, ReconcileReason::Unknown, Priority::Normal)
+        });
+        self.source(Source::of_signals("reconcile_on", signals))
+    }
+
+    /// Stops when `trigger` completes: nothing more is started, runs end, and then the stream ends.
+    #[must_use]
+    pub fn graceful_shutdown_on(
+        mut self,
+        trigger: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let stop = trigger.map(|()| Stop::Gracefully).into_stream();
+        self.stops.push(stop.boxed());
+        self
+    }
+
+    /// Stops at SIGINT (Ctrl+C) or SIGTERM like [`graceful_shutdown_on`](Self::graceful_shutdown_on),
+    /// and at a second signal at once, dropping what runs.
+    #[must_use]
+    pub fn shutdown_on_signal(mut self) -> Self {
+        let first = crate::signal::received().map(|()| Stop::Gracefully);
+        let second = crate::signal::received().map(|()| Stop::Now);
+        let both = stream::once(first).chain(stream::once(second));
+        self.stops.push(both.boxed());
+        self
+    }
+
+    fn source(mut self, source: Source) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Runs the controller: the stream must be polled for anything to happen, in a tokio runtime.
+    ///
+    /// `reconciler` makes the world be as the object wants it, and says when to look again. It must
+    /// not depend on why it is called: events merge, repeat and get lost. The reason stands in the
+    /// tracing span `reconciling object` (fields `object.ref` and `object.reason`).
+    ///
+    /// `error_policy` says when an object is tried again after an error.
+    /// [`error_policy::backoff`](crate::error_policy::backoff) suits most.
+    ///
+    /// `context` holds everything that the reconciler needs besides the object: clients,
+    /// configuration, metrics. Tests hand in others.
+    ///
+    /// The items tell of each run and of each failure of a watch. No item is the last one until the
+    /// controller was told to stop.
+    pub fn run<ReconcilerFut, Ctx>(
+        self,
+        reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> ReconcilerFut,
+        error_policy: impl Fn(Arc<K>, &ReconcilerFut::Error, Arc<Ctx>) -> Action,
+        context: Arc<Ctx>,
+    ) -> impl Stream<Item = Result<(ObjectRef<K>, Action), Error<ReconcilerFut::Error, watcher::Error>>>
+    where
+        K::DynamicType: Debug + Unpin,
+        ReconcilerFut: TryFuture<Ok = Action> + Send + 'static,
+        ReconcilerFut::Error: std::error::Error + Send + 'static,
+    {
+        let hooks = Hooks {
+            reconciler,
+            error_policy,
+            context,
+        };
+        // Sources are started at the first poll, which happens in a runtime.
+        let driver = async move { Driver::new(self.start(), InTasks, hooks) };
+        stream::once(driver).flat_map(Driver::into_stream)
+    }
+
+    /// Starts the sources and puts together what the controller is driven with.
+    fn start(self) -> Setup<K, Intake> {
+        let Self {
+            primary,
+            filter,
+            store,
+            dyntype,
+            config,
+            sources,
+            stops,
+            readiness,
+        } = self;
+        let mut all = match primary {
+            Input::Watch(primary) => vec![primary.source(filter, config.managed_fields)],
+            Input::Stream(objects) => {
+                let objects = filtered(objects, filter);
+                vec![
+                    Source::of_store(store.clone()),
+                    Source::of_objects::<K, _>(objects, &dyntype),
+                ]
+            }
+            Input::SharedStream(objects) => {
+                let objects = filtered(objects, filter).map(Ok);
+                vec![
+                    Source::of_store(store.clone()),
+                    Source::of_objects::<K, _>(objects, &dyntype),
+                ]
+            }
+        };
+        all.extend(sources);
+        readiness.start(
+            all.iter()
+                .map(|source| (source.label.clone(), source.syncs)),
+        );
+        let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
+        Setup {
+            store,
+            dyntype,
+            config,
+            unsynced: unsynced.map(|(index, _)| index).collect(),
+            intake: Intake::start(all),
+            stops,
+            readiness,
+        }
+    }
+}
+
+/// Lets those objects pass that `filter` lets pass.
+fn filtered<K: Resource + 'static, S>(
+    objects: S,
+    filter: Option<Filter<K>>,
+) -> stream::BoxStream<'static, S::Item>
+where
+    S: Stream<Item: WatchItem<Object = K>> + Send + 'static,
+{
+    match filter {
+        None => objects.boxed(),
+        Some(filter) => objects
+            .predicate_filter(move |obj: &K| filter.hash_property(obj))
+            .boxed(),
+    }
+}
+
+/// The keys of what a mapper named.
+fn keys<K: Resource>(named: impl IntoIterator<Item = ObjectRef<K>>) -> Vec<ObjectKey> {
+    named
+        .into_iter()
+        .map(|named| ObjectKey::of_ref(&named))
+        .collect()
+}
+
+impl<K> Debug for Controller<K>
+where
+    K: Clone + Resource + Debug + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources = self.sources.iter().map(|source| &source.label);
+        f.debug_struct("Controller")
+            .field("kind", &K::kind(&self.dyntype))
+            .field("config", &self.config)
+            .field("sources", &sources.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

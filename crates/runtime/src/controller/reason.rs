@@ -1,0 +1,132 @@
+//! Why an object is reconciled. It is for people and metrics: reconcilers never see it.
+
+use crate::reflector::ObjectRef;
+use homeostat_core::queue::{Causes, Timer};
+use kube::{Resource, api::DynamicObject};
+use std::{
+    fmt::{self, Debug, Display},
+    hash::{Hash, Hasher},
+};
+
+/// A request to reconcile an object.
+pub struct ReconcileRequest<K: Resource> {
+    /// The object.
+    pub obj_ref: ObjectRef<K>,
+    /// Why. Two requests for one object are equal whatever their reasons.
+    pub reason: ReconcileReason,
+}
+
+/// Why an object is reconciled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReconcileReason {
+    /// Nobody said why.
+    Unknown,
+    /// The object was created or changed.
+    ObjectUpdated,
+    /// Another object was created, changed or deleted that has to do with it.
+    RelatedObjectUpdated {
+        /// The other object.
+        obj_ref: Box<ObjectRef<DynamicObject>>,
+    },
+    /// The reconciler asked for it, with [`Action`](super::Action).
+    ReconcilerRequestedRetry,
+    /// The error policy asked for it, with [`Action`](super::Action).
+    ErrorPolicyRequestedRetry,
+    /// All objects are reconciled.
+    BulkReconcile,
+    /// Something else.
+    Custom {
+        /// What it is.
+        reason: String,
+    },
+}
+
+// === impl ReconcileRequest ===
+
+impl<K: Resource> From<ObjectRef<K>> for ReconcileRequest<K> {
+    fn from(obj_ref: ObjectRef<K>) -> Self {
+        Self {
+            obj_ref,
+            reason: ReconcileReason::Unknown,
+        }
+    }
+}
+
+impl<K: Resource> Clone for ReconcileRequest<K>
+where
+    K::DynamicType: Clone,
+{
+    fn clone(&self) -> Self {
+        Self {
+            obj_ref: self.obj_ref.clone(),
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+impl<K: Resource> PartialEq for ReconcileRequest<K>
+where
+    K::DynamicType: PartialEq,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.obj_ref == other.obj_ref
+    }
+}
+
+impl<K: Resource> Eq for ReconcileRequest<K> where K::DynamicType: Eq {}
+
+impl<K: Resource> Hash for ReconcileRequest<K>
+where
+    K::DynamicType: Hash,
+{
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.obj_ref.hash(state);
+    }
+}
+
+impl<K: Resource> Debug for ReconcileRequest<K>
+where
+    K::DynamicType: Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconcileRequest")
+            .field("obj_ref", &self.obj_ref)
+            .field("reason", &self.reason)
+            .finish()
+    }
+}
+
+// === impl ReconcileReason ===
+
+impl Display for ReconcileReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown"),
+            Self::ObjectUpdated => f.write_str("object updated"),
+            Self::RelatedObjectUpdated { obj_ref } => {
+                write!(f, "related object updated: {obj_ref}")
+            }
+            Self::ReconcilerRequestedRetry => f.write_str("reconciler requested retry"),
+            Self::ErrorPolicyRequestedRetry => f.write_str("error policy requested retry"),
+            Self::BulkReconcile => f.write_str("bulk reconcile requested"),
+            Self::Custom { reason } => f.write_str(reason),
+        }
+    }
+}
+
+/// All reasons of one run, in one line.
+pub(super) fn describe(causes: &Causes<ReconcileReason>, timer: Option<Timer>) -> String {
+    let timer = timer.map(|timer| match timer {
+        Timer::Requeue => ReconcileReason::ReconcilerRequestedRetry,
+        Timer::Retry => ReconcileReason::ErrorPolicyRequestedRetry,
+    });
+    let mut reasons: Vec<_> = timer
+        .iter()
+        .chain(causes.iter())
+        .map(ToString::to_string)
+        .collect();
+    if causes.omitted() > 0 {
+        reasons.push(format!("and {} more", causes.omitted()));
+    }
+    reasons.join(", ")
+}

@@ -1,0 +1,424 @@
+//! The store of a reflector: one writer, many readers.
+
+use super::{
+    Lookup, ObjectRef, ReflectHandle,
+    key::{Named, ObjectKey},
+    subscriber::Mailbox,
+};
+use crate::watcher;
+use homeostat_core::cache::{Cache, Change, Versioned};
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt},
+};
+use std::{
+    borrow::Cow,
+    fmt::{self, Debug},
+    hash::Hash,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
+};
+use tokio::sync::watch;
+
+/// A change of an object in a store, with its state before and after.
+pub(crate) type ObjectChange<K> = Change<ObjectKey, Snapshot<K>>;
+
+/// A reader of the objects that a [`Writer`] keeps. Clones are cheap and see the same objects.
+///
+/// # Guarantees
+///
+/// - Objects are ordered by namespace and name.
+/// - Before the first list is complete there are no objects; later lists take effect at once when
+///   they are complete. Nobody sees a half-built store.
+/// - An object is handed out as an `Arc` and never copied.
+pub struct Store<K: 'static + Lookup>
+where
+    K::DynamicType: Hash + Eq,
+{
+    shared: Arc<Shared<K>>,
+    ready: watch::Receiver<bool>,
+}
+
+/// The one writer of a [`Store`].
+pub struct Writer<K: 'static + Lookup>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    shared: Arc<Shared<K>>,
+    ready: watch::Sender<bool>,
+    /// Changes of the latest event; kept to use its memory again.
+    changes: Vec<ObjectChange<K>>,
+}
+
+/// What a writer and its readers share.
+struct Shared<K: Lookup> {
+    dyntype: K::DynamicType,
+    state: RwLock<State<K>>,
+}
+
+struct State<K> {
+    objects: Cache<ObjectKey, Snapshot<K>>,
+    subscribers: Vec<Weak<Mailbox<K>>>,
+    /// Whether the writer is gone.
+    closed: bool,
+}
+
+/// The writer of a store was dropped before the store was ready, so it never will be.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the store's writer was dropped before its first list was complete: keep polling the stream that fills it"
+)]
+pub struct WriterDropped(());
+
+/// One version of an object, as the cache holds it.
+pub(crate) struct Snapshot<K>(pub(crate) Arc<K>);
+
+/// An empty store and its writer.
+#[must_use]
+pub fn store<K>() -> (Store<K>, Writer<K>)
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone + Default,
+{
+    let writer = Writer::default();
+    (writer.as_reader(), writer)
+}
+
+/// The same as [`store`]: every store can be [subscribed](Store::subscribe) to.
+///
+/// The size is not needed. What waits for a subscriber is the latest state of each object that it
+/// has not seen, so it is bounded by the objects, and nobody waits for a slow one.
+#[must_use]
+pub fn store_shared<K>(_buf_size: usize) -> (Store<K>, Writer<K>)
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone + Default,
+{
+    store()
+}
+
+// === impl Snapshot ===
+
+impl<K: Lookup> Versioned for Snapshot<K> {
+    fn uid(&self) -> Option<Cow<'_, str>> {
+        self.0.uid()
+    }
+
+    fn resource_version(&self) -> Option<Cow<'_, str>> {
+        self.0.resource_version()
+    }
+}
+
+impl<K> Clone for Snapshot<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+// === impl Writer ===
+
+impl<K: 'static + Lookup + Clone> Writer<K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// The writer of a new, empty store for a type known at run time.
+    #[must_use]
+    pub fn new(dyntype: K::DynamicType) -> Self {
+        let state = State {
+            objects: Cache::default(),
+            subscribers: Vec::new(),
+            closed: false,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                dyntype,
+                state: RwLock::new(state),
+            }),
+            ready: watch::Sender::new(false),
+            changes: Vec::new(),
+        }
+    }
+
+    /// The same as [`new`](Self::new); see [`store_shared`] for the size.
+    #[must_use]
+    pub fn new_shared(_buf_size: usize, dyntype: K::DynamicType) -> Self {
+        Self::new(dyntype)
+    }
+
+    /// A reader of this store.
+    #[must_use]
+    pub fn as_reader(&self) -> Store<K> {
+        Store {
+            shared: Arc::clone(&self.shared),
+            ready: self.ready.subscribe(),
+        }
+    }
+
+    /// A stream of what happens in this store: see [`Store::subscribe`]. It is always there.
+    #[must_use]
+    pub fn subscribe(&self) -> Option<ReflectHandle<K>> {
+        Some(self.as_reader().subscribe())
+    }
+
+    /// Takes in one event of a watch.
+    ///
+    /// The event is borrowed, so its object is copied. The adapters of this crate hand objects over
+    /// instead; [`reflect`](crate::WatchStreamExt::reflect) is the usual way to fill a store.
+    pub fn apply_watcher_event(&mut self, event: &watcher::Event<K>) {
+        self.take_in(event.clone());
+    }
+
+    /// Takes in one event of a watch, and tells what it changed.
+    pub(crate) fn take_in(
+        &mut self,
+        event: watcher::Event<K>,
+    ) -> std::vec::Drain<'_, ObjectChange<K>> {
+        use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+        let changes = &mut self.changes;
+        let mut state = self.shared.write();
+        match event {
+            Apply(obj) => state
+                .objects
+                .apply(ObjectKey::of(&obj), snapshot(obj), changes),
+            Delete(obj) => state
+                .objects
+                .delete(ObjectKey::of(&obj), snapshot(obj), changes),
+            Init => state.objects.begin(),
+            InitApply(obj) => state.objects.stage(ObjectKey::of(&obj), snapshot(obj)),
+            InitDone => {
+                state.objects.commit(changes);
+                self.ready
+                    .send_if_modified(|ready| !std::mem::replace(ready, true));
+            }
+        }
+        state.tell_subscribers(changes);
+        self.changes.drain(..)
+    }
+}
+
+impl<K: 'static + Lookup> Drop for Writer<K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn drop(&mut self) {
+        let mut state = self.shared.write();
+        state.closed = true;
+        for mailbox in state.subscribers.drain(..) {
+            if let Some(mailbox) = mailbox.upgrade() {
+                mailbox.close();
+            }
+        }
+    }
+}
+
+impl<K: 'static + Lookup + Clone> Default for Writer<K>
+where
+    K::DynamicType: Eq + Hash + Clone + Default,
+{
+    fn default() -> Self {
+        Self::new(K::DynamicType::default())
+    }
+}
+
+impl<K: 'static + Lookup> Debug for Writer<K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+// === impl Store ===
+
+impl<K: 'static + Lookup> Store<K>
+where
+    K::DynamicType: Hash + Eq,
+{
+    /// Waits until the first list is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`WriterDropped`] if that can no longer happen.
+    pub async fn wait_until_ready(&self) -> Result<(), WriterDropped> {
+        let mut ready = self.ready.clone();
+        match ready.wait_for(|ready| *ready).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(WriterDropped(())),
+        }
+    }
+
+    /// A stream of what happens in this store, which starts with all objects that are in it.
+    ///
+    /// # Guarantees
+    ///
+    /// - A subscriber that comes late sees every object that is there, then each change. Nothing is
+    ///   missing between the two.
+    /// - Deleted objects come too, in their last state; [`get`](Self::get) tells whether an object
+    ///   is still there.
+    /// - A slow subscriber stalls nobody. It sees the latest state of each object that changed
+    ///   meanwhile.
+    ///
+    /// The stream ends when the writer is dropped.
+    #[must_use]
+    pub fn subscribe(&self) -> ReflectHandle<K> {
+        let mut state = self.shared.write();
+        let objects = state
+            .objects
+            .iter()
+            .map(|(key, obj)| (key.clone(), Arc::clone(&obj.0)));
+        let mailbox = Arc::new(Mailbox::new(objects));
+        if state.closed {
+            mailbox.close();
+        } else {
+            state.subscribers.push(Arc::downgrade(&mailbox));
+        }
+        ReflectHandle::new(self.clone(), mailbox)
+    }
+
+    /// The type of the objects, for those known at run time.
+    pub(crate) fn dyntype(&self) -> &K::DynamicType {
+        &self.shared.dyntype
+    }
+
+    /// Whether the first list is complete.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// The object that `reference` names.
+    ///
+    /// A reference with a namespace finds an object of the cluster too: the owner of a namespaced
+    /// object may be one, and its owner reference does not tell.
+    #[must_use]
+    pub fn get(&self, reference: &ObjectRef<K>) -> Option<Arc<K>> {
+        let cache = &self.shared.read().objects;
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        let find = |namespace: &str| {
+            let key: (&str, &str) = (namespace, &reference.name);
+            cache
+                .get(&key as &dyn Named)
+                .map(|found| Arc::clone(&found.0))
+        };
+        find(namespace).or_else(|| (!namespace.is_empty()).then(|| find(""))?)
+    }
+
+    /// The object with exactly this key.
+    pub(crate) fn get_key(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.shared
+            .read()
+            .objects
+            .get(key)
+            .map(|found| Arc::clone(&found.0))
+    }
+
+    /// The keys of all objects.
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        let cache = &self.shared.read().objects;
+        cache.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// All objects, as they are now.
+    #[must_use]
+    pub fn state(&self) -> Vec<Arc<K>> {
+        self.state_filter(|_| true)
+    }
+
+    /// The objects that fulfil `predicate`. It runs under the store's lock, so keep it short.
+    pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let cache = &self.shared.read().objects;
+        let all = cache.iter().map(|(_, obj)| &obj.0);
+        all.filter(|obj| predicate(obj)).cloned().collect()
+    }
+
+    /// The objects whose labels match `selector`.
+    #[must_use]
+    pub fn state_filter_selector(&self, selector: &Selector) -> Vec<Arc<K>>
+    where
+        K: ResourceExt,
+    {
+        self.state_filter(|obj| selector.matches(obj.labels()))
+    }
+
+    /// The first object, by namespace and name, that fulfils `predicate`. It runs under the
+    /// store's lock, so keep it short.
+    pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Arc<K>> {
+        let cache = &self.shared.read().objects;
+        let mut all = cache.iter().map(|(_, obj)| &obj.0);
+        all.find(|obj| predicate(obj)).cloned()
+    }
+
+    /// Number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.read().objects.len()
+    }
+
+    /// Whether there is no object.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<K: 'static + Lookup> Clone for Store<K>
+where
+    K::DynamicType: Hash + Eq,
+{
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            ready: self.ready.clone(),
+        }
+    }
+}
+
+impl<K: 'static + Lookup> Debug for Store<K>
+where
+    K::DynamicType: Hash + Eq,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("len", &self.len())
+            .field("ready", &self.is_ready())
+            .finish()
+    }
+}
+
+// === impl State ===
+
+impl<K: Lookup> State<K> {
+    fn tell_subscribers(&mut self, changes: &[ObjectChange<K>]) {
+        if changes.is_empty() {
+            return;
+        }
+        self.subscribers.retain(|mailbox| {
+            let Some(mailbox) = mailbox.upgrade() else {
+                return false;
+            };
+            mailbox.put(changes.iter().map(|change| match change {
+                Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
+                    (key.clone(), Arc::clone(&new.0))
+                }
+                Change::Deleted { key, last } => (key.clone(), Arc::clone(&last.0)),
+            }));
+            true
+        });
+    }
+}
+
+// === impl Shared ===
+
+/// A panic of a reader's predicate leaves the objects whole, so a poisoned lock is as good as any.
+impl<K: Lookup> Shared<K> {
+    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn snapshot<K>(obj: K) -> Snapshot<K> {
+    Snapshot(Arc::new(obj))
+}

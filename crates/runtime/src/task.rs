@@ -1,0 +1,146 @@
+//! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner.
+
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Sleep, sleep},
+};
+
+/// A spawned task. It is cancelled when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Task<T>(JoinHandle<T>);
+
+/// A future whose panic, or taking too long, is its result.
+pub(crate) struct Guarded<F> {
+    future: Pin<Box<F>>,
+    timeout: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+/// How a [`Guarded`] future ended.
+#[derive(Debug)]
+pub(crate) enum Completion<T> {
+    /// It returned.
+    Returned(T),
+    /// It panicked, with this message.
+    Panicked(String),
+    /// It did not end within this time.
+    TimedOut(Duration),
+}
+
+/// Where guarded futures are driven.
+pub(crate) trait Spawn<F: Future> {
+    /// The handle to one; whoever drops it cancels it.
+    type Handle: Future<Output = Completion<F::Output>> + Unpin;
+
+    /// Starts one.
+    fn spawn(&self, future: Guarded<F>) -> Self::Handle;
+}
+
+/// Drives each future in a task of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InTasks;
+
+/// Leaves it to the owner of the handle to drive each future.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InPlace;
+
+/// Starts a task in the runtime that this is called in.
+pub(crate) fn spawn<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> Task<T> {
+    Task(tokio::spawn(future))
+}
+
+/// Calls `f`, with a panic as its message.
+pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(f)).map_err(|panic| message(&*panic))
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a value that is no text".into())
+}
+
+// === impl Task ===
+
+impl<T> Future for Task<Completion<T>> {
+    type Output = Completion<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.0).poll(cx));
+        // A guarded future does not panic, so this says that the runtime is shutting down.
+        Poll::Ready(result.unwrap_or_else(|error| Completion::Panicked(error.to_string())))
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+// === impl InTasks ===
+
+impl<F> Spawn<F> for InTasks
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    type Handle = Task<Completion<F::Output>>;
+
+    fn spawn(&self, future: Guarded<F>) -> Self::Handle {
+        spawn(future)
+    }
+}
+
+// === impl InPlace ===
+
+impl<F: Future> Spawn<F> for InPlace {
+    type Handle = Guarded<F>;
+
+    fn spawn(&self, future: Guarded<F>) -> Self::Handle {
+        future
+    }
+}
+
+// === impl Guarded ===
+
+impl<F: Future> Guarded<F> {
+    /// Guards `future`. With a timeout it must be created in a runtime.
+    pub(crate) fn new(future: F, timeout: Option<Duration>) -> Self {
+        Self {
+            future: Box::pin(future),
+            timeout: timeout.map(|limit| (limit, Box::pin(sleep(limit)))),
+        }
+    }
+}
+
+impl<F: Future> Future for Guarded<F> {
+    type Output = Completion<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { future, timeout } = &mut *self;
+        match catch(|| future.as_mut().poll(cx)) {
+            Ok(Poll::Ready(value)) => return Poll::Ready(Completion::Returned(value)),
+            Err(panic) => return Poll::Ready(Completion::Panicked(panic)),
+            Ok(Poll::Pending) => {}
+        }
+        match timeout {
+            Some((limit, sleep)) => {
+                ready!(sleep.as_mut().poll(cx));
+                Poll::Ready(Completion::TimedOut(*limit))
+            }
+            None => Poll::Pending,
+        }
+    }
+}

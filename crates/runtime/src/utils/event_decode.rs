@@ -1,0 +1,88 @@
+//! Takes the objects out of watch events.
+
+use super::predicate_filter::EventFilter;
+use crate::{
+    predicate::{Predicate, PredicateConfig},
+    watcher::{Error, Event},
+};
+use futures::Stream;
+use kube::Resource;
+use std::{
+    fmt::{self, Debug},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+/// The stream of [`applied_objects`](crate::WatchStreamExt::applied_objects) and
+/// [`touched_objects`](crate::WatchStreamExt::touched_objects): objects instead of events.
+pub struct EventDecode<S> {
+    stream: Pin<Box<S>>,
+    deletes: bool,
+}
+
+// === impl EventDecode ===
+
+impl<S> EventDecode<S> {
+    pub(super) fn new(stream: S, deletes: bool) -> Self {
+        Self {
+            stream: Box::pin(stream),
+            deletes,
+        }
+    }
+}
+
+impl<S, K> EventDecode<S>
+where
+    S: Stream<Item = Result<Event<K>, Error>>,
+    K: Resource + 'static,
+{
+    /// Passes on the objects for which a property changed since they were last seen.
+    ///
+    /// The same as [`WatchStreamExt::predicate_filter`](crate::WatchStreamExt::predicate_filter),
+    /// but this stream tells deletes and lists apart: a deleted object always passes, what is kept
+    /// of an object goes with it, and nothing depends on a time to live.
+    pub fn predicate_filter<P: Predicate<K>>(self, predicate: P) -> EventFilter<S, K, P> {
+        EventFilter::new(self.stream, self.deletes, predicate)
+    }
+
+    /// The same as [`predicate_filter`](Self::predicate_filter). What is kept of an object goes
+    /// when the object is deleted, so the time to live in `config` is not needed here.
+    pub fn predicate_filter_with<P: Predicate<K>>(
+        self,
+        predicate: P,
+        _config: PredicateConfig,
+    ) -> EventFilter<S, K, P> {
+        self.predicate_filter(predicate)
+    }
+}
+
+impl<S, K> Stream for EventDecode<S>
+where
+    S: Stream<Item = Result<Event<K>, Error>>,
+{
+    type Item = Result<K, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let object = match ready!(self.stream.as_mut().poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(Event::Apply(obj) | Event::InitApply(obj))) => Some(obj),
+                Some(Ok(Event::Delete(obj))) => self.deletes.then_some(obj),
+                Some(Ok(Event::Init | Event::InitDone)) => None,
+            };
+            if let Some(object) = object {
+                return Poll::Ready(Some(Ok(object)));
+            }
+        }
+    }
+}
+
+impl<S: Debug> Debug for EventDecode<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventDecode")
+            .field("stream", &self.stream)
+            .field("deletes", &self.deletes)
+            .finish()
+    }
+}

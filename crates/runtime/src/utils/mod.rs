@@ -1,0 +1,19 @@
+//! Adapters for watch streams, and the backoff that they share.
+
+mod backoff;
+mod event_decode;
+mod event_modify;
+mod predicate_filter;
+mod reflect;
+mod stream_backoff;
+mod watch_ext;
+
+pub use self::{
+    backoff::{Backoff, ResetTimerBackoff},
+    event_decode::EventDecode,
+    event_modify::EventModify,
+    predicate_filter::{EventFilter, PredicateFilter, WatchItem},
+    reflect::Reflect,
+    stream_backoff::StreamBackoff,
+    watch_ext::WatchStreamExt,
+};

@@ -1,0 +1,142 @@
+//! Writes what a watch delivers into a store, and passes it on.
+
+use crate::{
+    reflector::{
+        Lookup,
+        store::{ObjectChange, Writer},
+    },
+    watcher::{Error, Event},
+};
+use futures::Stream;
+use homeostat_core::cache::Change;
+use std::{
+    collections::VecDeque,
+    fmt::{self, Debug},
+    hash::Hash,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+/// The stream of [`reflect`](crate::WatchStreamExt::reflect).
+pub struct Reflect<S, K>
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    stream: Pin<Box<S>>,
+    writer: Writer<K>,
+    /// What the store took in and is still to be passed on.
+    outbox: VecDeque<Passed<K>>,
+    /// Whether the first list is complete.
+    synced: bool,
+}
+
+enum Passed<K> {
+    Init,
+    InitApply(Arc<K>),
+    InitDone,
+    Apply(Arc<K>),
+    Delete(Arc<K>),
+}
+
+// === impl Reflect ===
+
+impl<S, K> Reflect<S, K>
+where
+    K: Lookup + Clone,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    pub(crate) fn new(stream: S, writer: Writer<K>) -> Self {
+        Self {
+            stream: Box::pin(stream),
+            writer,
+            outbox: VecDeque::new(),
+            synced: false,
+        }
+    }
+
+    fn take_in(&mut self, event: Event<K>) {
+        let first_list = !self.synced && matches!(event, Event::InitDone);
+        let changes = self.writer.take_in(event);
+        if first_list {
+            self.synced = true;
+            self.outbox.push_back(Passed::Init);
+            self.outbox.extend(changes.map(|change| match change {
+                Change::Added { new, .. } | Change::Modified { new, .. } => {
+                    Passed::InitApply(new.0)
+                }
+                Change::Deleted { last, .. } => Passed::Delete(last.0),
+            }));
+            self.outbox.push_back(Passed::InitDone);
+        } else {
+            self.outbox.extend(changes.map(Passed::from));
+        }
+    }
+}
+
+impl<K> From<ObjectChange<K>> for Passed<K> {
+    fn from(change: ObjectChange<K>) -> Self {
+        match change {
+            Change::Added { new, .. } | Change::Modified { new, .. } => Self::Apply(new.0),
+            Change::Deleted { last, .. } => Self::Delete(last.0),
+        }
+    }
+}
+
+impl<K: Clone> Passed<K> {
+    /// The event for readers downstream, who own its object: the store keeps one, they get a copy.
+    fn into_event(self) -> Event<K> {
+        match self {
+            Self::Init => Event::Init,
+            Self::InitApply(obj) => Event::InitApply(Arc::unwrap_or_clone(obj)),
+            Self::InitDone => Event::InitDone,
+            Self::Apply(obj) => Event::Apply(Arc::unwrap_or_clone(obj)),
+            Self::Delete(obj) => Event::Delete(Arc::unwrap_or_clone(obj)),
+        }
+    }
+}
+
+// The stream is pinned in its box.
+impl<S, K> Unpin for Reflect<S, K>
+where
+    K: Lookup + Clone,
+    K::DynamicType: Eq + Hash + Clone,
+{
+}
+
+impl<S, K> Stream for Reflect<S, K>
+where
+    S: Stream<Item = Result<Event<K>, Error>>,
+    K: Lookup + Clone,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(passed) = this.outbox.pop_front() {
+                return Poll::Ready(Some(Ok(passed.into_event())));
+            }
+            match ready!(this.stream.as_mut().poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(event)) => this.take_in(event),
+            }
+        }
+    }
+}
+
+impl<S: Debug, K> Debug for Reflect<S, K>
+where
+    K: Lookup + Clone,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reflect")
+            .field("stream", &self.stream)
+            .field("writer", &self.writer)
+            .finish_non_exhaustive()
+    }
+}
