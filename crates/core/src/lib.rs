@@ -2,6 +2,8 @@
 
 pub mod backoff;
 pub mod cache;
+pub mod finalizer;
 pub mod queue;
+pub mod series;
 pub mod time;
 pub mod watch;
