@@ -282,26 +282,20 @@ where
                 key,
                 reason,
                 priority,
-            } => {
-                self.heard_from(source);
-                self.trigger(key, reason, priority);
-            }
+            } => self.trigger(key, reason, priority),
             Signal::TriggerAll => {
                 for key in self.store.keys() {
                     self.trigger(key, ReconcileReason::BulkReconcile, Priority::Low);
                 }
             }
-            Signal::Gone(key) => {
-                self.heard_from(source);
-                self.forget(&key);
-            }
+            Signal::Gone(key) => self.forget(&key),
             Signal::Synced => {
                 self.unsynced.remove(&source);
-                self.readiness.update(source, |status| {
-                    status.synced = true;
-                    status.last_error = None;
-                });
+                self.readiness.update(source, |status| status.synced = true);
             }
+            Signal::Recovered => self
+                .readiness
+                .update(source, |status| status.last_error = None),
             Signal::Failed(error) => {
                 // Whoever cannot be waited for is not waited for: the other kinds go on.
                 self.unsynced.remove(&source);
@@ -314,11 +308,6 @@ where
                 self.results.push_back(Err(error));
             }
         }
-    }
-
-    fn heard_from(&mut self, source: usize) {
-        self.readiness
-            .update(source, |status| status.last_error = None);
     }
 
     fn trigger(&mut self, key: ObjectKey, cause: ReconcileReason, priority: Priority) {

@@ -18,7 +18,7 @@ pub struct SourceStatus {
     pub name: String,
     /// Whether the first list is complete.
     pub synced: bool,
-    /// The latest error, until the watch delivers something again.
+    /// The latest error, until the server accepts a watch again.
     pub last_error: Option<String>,
 }
 

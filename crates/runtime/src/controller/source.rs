@@ -12,7 +12,7 @@ use crate::{
         store::{ObjectChange, Writer, WriterDropped},
     },
     task::{self, Task},
-    watcher,
+    watcher::{self, Observation},
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
@@ -42,6 +42,8 @@ pub(super) enum Signal<Q = watcher::Error> {
     Gone(ObjectKey),
     /// The source has a complete cache.
     Synced,
+    /// What failed before works again.
+    Recovered,
     /// The source failed; it goes on by itself.
     Failed(Q),
     /// The store of the controller will never be ready.
@@ -166,10 +168,11 @@ impl Source {
     {
         let label = watch_label(&api, &dyntype);
         let mut relations = Relations::<Child>::new(dyntype);
-        let signals = watcher::watcher(api, config).flat_map(move |item| {
-            stream::iter(match item {
-                Err(error) => vec![Signal::Failed(error)],
-                Ok(event) => relations.take_in(event, &relate),
+        let signals = watcher::observe(api, config).flat_map(move |observation| {
+            stream::iter(match observation {
+                Observation::Opened => vec![Signal::Recovered],
+                Observation::Item(Err(error)) => vec![Signal::Failed(error)],
+                Observation::Item(Ok(event)) => relations.take_in(event, &relate),
             })
         });
         Self {
@@ -229,10 +232,11 @@ where
         } = self;
         let label = watch_label(&api, writer.as_reader().dyntype());
         let mut synced = false;
-        let signals = watcher::watcher(api, config).flat_map(move |item| {
-            let signals = match item {
-                Err(error) => vec![Signal::Failed(error)],
-                Ok(event) => {
+        let signals = watcher::observe(api, config).flat_map(move |observation| {
+            let signals = match observation {
+                Observation::Opened => vec![Signal::Recovered],
+                Observation::Item(Err(error)) => vec![Signal::Failed(error)],
+                Observation::Item(Ok(event)) => {
                     let listed = matches!(event, watcher::Event::InitDone);
                     let priority = priority(synced);
                     let changes = writer.take_in(slim(event, managed_fields));

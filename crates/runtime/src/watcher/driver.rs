@@ -9,14 +9,14 @@ use super::{
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
 use bytes::Bytes;
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt, stream};
 use homeostat_core::{
     time::Time,
     watch::{Action, Change, Input, Machine, Output, Phase},
 };
 use kube::{Resource, client::Body};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, future, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Follows one collection.
@@ -33,8 +33,16 @@ pub(super) struct Driver<K> {
     held: Vec<Decoded<K>>,
 }
 
+/// What can be seen of a watch from outside.
+pub(crate) enum Observation<K> {
+    /// What the watch delivers.
+    Item(Result<Event<K>>),
+    /// The server accepted a watch: what failed before works again.
+    Opened,
+}
+
 enum Ready<K> {
-    Event(Result<Event<K>>),
+    Observation(Observation<K>),
     /// The objects of a page, which are decoded when their turn comes.
     Page(Page),
 }
@@ -91,6 +99,16 @@ where
 
     /// All that happens, for ever.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Event<K>>> + Send {
+        self.observe().filter_map(|observation| {
+            future::ready(match observation {
+                Observation::Item(item) => Some(item),
+                Observation::Opened => None,
+            })
+        })
+    }
+
+    /// All that happens, for ever, and when a watch is open.
+    pub(super) fn observe(self) -> impl Stream<Item = Observation<K>> + Send {
         // In a box, because each item moves it out of the stream and back.
         stream::unfold(Box::new(self), |mut driver| async move {
             let item = driver.next().await;
@@ -98,7 +116,7 @@ where
         })
     }
 
-    async fn next(&mut self) -> Result<Event<K>> {
+    async fn next(&mut self) -> Observation<K> {
         loop {
             if let Some(item) = self.pop() {
                 return item;
@@ -197,6 +215,8 @@ where
             }
             Happened::Opened(body) => {
                 let outputs = on(Input::Opened);
+                let opened = Ready::Observation(Observation::Opened);
+                self.ready.push_back(opened);
                 self.watch = Some(Watch {
                     body: Some(body),
                     lines: Lines::new(LINE_LIMIT),
@@ -273,7 +293,8 @@ where
     }
 
     fn push(&mut self, item: Result<Event<K>>) {
-        self.ready.push_back(Ready::Event(item));
+        let observation = Observation::Item(item);
+        self.ready.push_back(Ready::Observation(observation));
     }
 
     fn push_object(&mut self, object: Decoded<K>, phase: Phase, event: fn(K) -> Event<K>) {
@@ -287,17 +308,17 @@ where
     }
 
     /// Takes out what is to be handed out next.
-    fn pop(&mut self) -> Option<Result<Event<K>>> {
+    fn pop(&mut self) -> Option<Observation<K>> {
         loop {
             match self.ready.pop_front()? {
-                Ready::Event(item) => return Some(item),
+                Ready::Observation(observation) => return Some(observation),
                 Ready::Page(mut page) => {
                     if let Some(object) = page.next() {
                         self.ready.push_front(Ready::Page(page));
                         let item = object.map(Event::InitApply);
-                        return Some(
-                            item.map_err(|unfit| self.undecodable(*unfit, Phase::List, false)),
-                        );
+                        let item =
+                            item.map_err(|unfit| self.undecodable(*unfit, Phase::List, false));
+                        return Some(Observation::Item(item));
                     }
                 }
             }

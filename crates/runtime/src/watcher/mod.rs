@@ -74,6 +74,7 @@ pub use self::{
     event::Event,
 };
 
+pub(crate) use self::driver::Observation;
 use self::{driver::Driver, source::Source};
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource, core::PartialObjectMeta};
@@ -95,6 +96,18 @@ where
 {
     let machine = watcher_config.machine();
     Driver::new(Source::new(api, watcher_config), machine).into_stream()
+}
+
+/// The same as [`watcher()`], and when a watch is open.
+pub(crate) fn observe<K>(
+    api: Api<K>,
+    watcher_config: Config,
+) -> impl Stream<Item = Observation<K>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let machine = watcher_config.machine();
+    Driver::new(Source::new(api, watcher_config), machine).observe()
 }
 
 /// Lists and watches the metadata of the objects of `api`.
