@@ -121,6 +121,23 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
         }
     }
 
+    /// Takes in that an object was deleted whose last state is not known: the known one counts.
+    pub fn remove(&mut self, key: &K, changes: &mut Vec<Change<K, V>>) {
+        if let Some(entry) = self.live.get(key) {
+            let last = entry.value.clone();
+            self.delete(key.clone(), last, changes);
+        } else {
+            self.staged.remove(key);
+        }
+    }
+
+    /// The running list mentions an object without telling its state: the known one stays.
+    pub fn keep(&mut self, key: &K) {
+        if let Some(entry) = self.live.get_mut(key).filter(|_| self.listing) {
+            entry.seen = self.round;
+        }
+    }
+
     /// A list begins. One that is under way is given up.
     pub fn begin(&mut self) {
         self.round += 1;

@@ -70,7 +70,7 @@ use slot::{Slot, Stage};
 use slots::{Hashed, Slots};
 use std::hash::Hash;
 use timers::Timers;
-use window::Debounce;
+use window::{Debounce, Window};
 
 /// Decides which key runs when; see the [module documentation](self).
 ///
@@ -163,6 +163,25 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                     return;
                 }
                 waiting.window = Some(self.debounce.trigger(waiting.window, now));
+                self.schedule(index);
+            }
+        }
+    }
+
+    /// Asks for a run of `key` at `at`, without a trigger. An earlier time that it waits for stays,
+    /// and so does a hold.
+    pub fn schedule_at(&mut self, now: Time, key: K, at: Time) {
+        self.advance(now);
+        let index = self.slots.find_or_insert(key, Slot::new());
+        let slot = self.slots.value_mut(index);
+        match &mut slot.stage {
+            Stage::Ready { .. } => {}
+            Stage::Running(running) => running.window = Some(Window::earlier(running.window, at)),
+            Stage::Waiting(waiting) => {
+                if !waiting.held {
+                    waiting.timer = waiting.timer.min(at);
+                    waiting.timer_priority = Priority::Normal;
+                }
                 self.schedule(index);
             }
         }

@@ -40,7 +40,7 @@
 //!
 //! # What it does not do yet
 //!
-//! `scheduler`, `finalizer`, `events`, `wait`, leader election, metrics and status conditions are not
+//! `finalizer`, `events`, `wait`, leader election, metrics and status conditions are not
 //! there.
 
 #[cfg(doctest)]
@@ -52,6 +52,7 @@ pub mod controller;
 pub mod error_policy;
 mod predicate;
 pub mod reflector;
+pub mod scheduler;
 mod signal;
 mod task;
 pub mod utils;
@@ -61,6 +62,7 @@ pub use self::{
     controller::{Action, Config, Controller, applier},
     predicate::{Predicate, PredicateConfig, predicates},
     reflector::reflector,
+    scheduler::scheduler,
     utils::WatchStreamExt,
     watcher::watcher,
 };

@@ -25,7 +25,8 @@ impl Versioned for V {
     }
 }
 
-/// One line a step: `apply a u:1`, `delete a u:2`, `begin`, `stage a u:1`, `commit`.
+/// One line a step: `apply a u:1`, `delete a u:2`, `remove a`, `begin`, `stage a u:1`, `keep a`,
+/// `commit`.
 #[track_caller]
 fn check(script: &'static str, expected: Expect) {
     let mut cache = Cache::default();
@@ -43,6 +44,8 @@ fn check(script: &'static str, expected: Expect) {
             ["begin"] => cache.begin(),
             ["stage", key, value] => cache.stage(key, V(value)),
             ["commit"] => cache.commit(&mut changes),
+            ["keep", key] => cache.keep(&key),
+            ["remove", key] => cache.remove(&key, &mut changes),
             _ => panic!("unknown step: {line}"),
         }
         let changes: Vec<String> = changes.iter().map(show).collect();
@@ -79,6 +82,41 @@ fn events_become_true_changes() {
             delete b v:4 -> 
             delete a u:5 -> deleted a u:5
             delete a u:5 -> 
+        "]],
+    );
+}
+
+/// R13: of an object that cannot be decoded, the last state that could be stays.
+#[test]
+fn an_object_without_a_state_keeps_the_known_one() {
+    check(
+        "
+        apply a u:1
+        apply b v:2
+        apply c w:3
+        keep a
+        begin
+        keep a
+        keep x
+        stage c w:3
+        remove c
+        commit
+        remove a
+        remove a
+        ",
+        expect![[r"
+            apply a u:1 -> added a u:1
+            apply b v:2 -> added b v:2
+            apply c w:3 -> added c w:3
+            keep a -> 
+            begin -> 
+            keep a -> 
+            keep x -> 
+            stage c w:3 -> 
+            remove c -> 
+            commit -> deleted b v:2, deleted c w:3
+            remove a -> deleted a u:1
+            remove a -> 
         "]],
     );
 }

@@ -303,6 +303,7 @@ where
                     .update(source, |status| status.last_error = Some(error.to_string()));
                 self.results.push_back(Err(Error::QueueError(error)));
             }
+            Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
             Signal::StoreLost(lost) => {
                 let error = Error::RunnerError(RunnerError::Readiness(lost));
                 self.results.push_back(Err(error));

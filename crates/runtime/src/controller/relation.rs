@@ -5,8 +5,8 @@
 
 use super::source::{self, Signal};
 use crate::{
-    reflector::{Lookup, ObjectKey},
-    watcher::Event,
+    reflector::{Lookup, ObjectKey, store::take_in_error},
+    watcher::{self, Event},
 };
 use homeostat_core::{
     cache::{Cache, Change, Versioned},
@@ -72,6 +72,20 @@ where
             }
             Event::InitDone => self.cache.commit(&mut self.changes),
         }
+        let mut signals = self.announce(priority);
+        signals.extend(listed.then_some(Signal::Synced));
+        signals
+    }
+
+    /// Takes in that the watch failed, and tells who is to be reconciled because of it.
+    pub(super) fn take_in_error(&mut self, error: watcher::Error) -> Vec<Signal> {
+        take_in_error(&mut self.cache, &error, &mut self.changes);
+        let mut signals = self.announce(Priority::Normal);
+        signals.push(source::failed(error));
+        signals
+    }
+
+    fn announce(&mut self, priority: Priority) -> Vec<Signal> {
         let Self {
             dyntype, changes, ..
         } = self;
@@ -79,7 +93,6 @@ where
         for change in changes.drain(..) {
             announce::<Child>(dyntype, change, priority, &mut signals);
         }
-        signals.extend(listed.then_some(Signal::Synced));
         signals
     }
 }

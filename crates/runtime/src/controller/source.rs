@@ -46,6 +46,8 @@ pub(super) enum Signal<Q = watcher::Error> {
     Recovered,
     /// The source failed; it goes on by itself.
     Failed(Q),
+    /// One object of the source cannot be read; the others come.
+    ObjectFailed(Q),
     /// The store of the controller will never be ready.
     StoreLost(WriterDropped),
 }
@@ -122,7 +124,7 @@ impl Source {
     {
         let signals = objects.map(|item| match item {
             Ok(obj) => updated(ObjectKey::of(obj.borrow()), Priority::Normal),
-            Err(error) => Signal::Failed(error),
+            Err(error) => failed(error),
         });
         Self::of_signals(format!("stream of {}", K::plural(dyntype)), signals)
     }
@@ -142,7 +144,7 @@ impl Source {
         let label = format!("stream of {}", Child::plural(&dyntype));
         let signals = objects.flat_map(move |item| {
             stream::iter(match item {
-                Err(error) => vec![Signal::Failed(error)],
+                Err(error) => vec![failed(error)],
                 Ok(obj) => {
                     let child = ObjectKey::of(obj.borrow());
                     let mut signals = Vec::new();
@@ -171,7 +173,7 @@ impl Source {
         let signals = watcher::observe(api, config).flat_map(move |observation| {
             stream::iter(match observation {
                 Observation::Opened => vec![Signal::Recovered],
-                Observation::Item(Err(error)) => vec![Signal::Failed(error)],
+                Observation::Item(Err(error)) => relations.take_in_error(error),
                 Observation::Item(Ok(event)) => relations.take_in(event, &relate),
             })
         });
@@ -235,7 +237,14 @@ where
         let signals = watcher::observe(api, config).flat_map(move |observation| {
             let signals = match observation {
                 Observation::Opened => vec![Signal::Recovered],
-                Observation::Item(Err(error)) => vec![Signal::Failed(error)],
+                Observation::Item(Err(error)) => {
+                    let changes = writer.take_in_error(&error);
+                    let mut signals: Vec<_> = changes
+                        .filter_map(|change| signal(change, filter.as_deref(), Priority::Normal))
+                        .collect();
+                    signals.push(failed(error));
+                    signals
+                }
                 Observation::Item(Ok(event)) => {
                     let listed = matches!(event, watcher::Event::InitDone);
                     let priority = priority(synced);
@@ -282,6 +291,15 @@ pub(super) fn owners<K: Resource, Child: Resource>(
             .filter(|owner| crate::reflector::names_kind::<K>(owner, &dyntype))
             .map(|owner| ObjectKey::new(meta.namespace.as_deref(), &owner.name))
             .collect()
+    }
+}
+
+/// The signal for an error of a watch.
+pub(super) fn failed(error: watcher::Error) -> Signal {
+    if matches!(error, watcher::Error::Undecodable(_)) {
+        Signal::ObjectFailed(error)
+    } else {
+        Signal::Failed(error)
     }
 }
 

@@ -193,6 +193,19 @@ where
         state.tell_subscribers(changes);
         self.changes.drain(..)
     }
+
+    /// Takes in that a watch failed, and tells what that changed: an object that cannot be decoded
+    /// keeps the state that is known of it, until it is deleted.
+    pub(crate) fn take_in_error(
+        &mut self,
+        error: &watcher::Error,
+    ) -> std::vec::Drain<'_, ObjectChange<K>> {
+        let changes = &mut self.changes;
+        let mut state = self.shared.write();
+        take_in_error(&mut state.objects, error, changes);
+        state.tell_subscribers(changes);
+        self.changes.drain(..)
+    }
 }
 
 impl<K: 'static + Lookup> Drop for Writer<K>
@@ -416,6 +429,23 @@ impl<K: Lookup> Shared<K> {
 
     fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a failure of a watch into a cache of what it delivers.
+pub(crate) fn take_in_error<V: Versioned + Clone>(
+    cache: &mut Cache<ObjectKey, V>,
+    error: &watcher::Error,
+    changes: &mut Vec<Change<ObjectKey, V>>,
+) {
+    let watcher::Error::Undecodable(object) = error else {
+        return;
+    };
+    let key = ObjectKey::new(object.namespace.as_deref(), &object.name);
+    if object.deleted {
+        cache.remove(&key, changes);
+    } else {
+        cache.keep(&key);
     }
 }
 

@@ -121,7 +121,11 @@ where
             }
             match ready!(this.stream.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Err(error)) => {
+                    let changes = this.writer.take_in_error(&error);
+                    this.outbox.extend(changes.map(Passed::from));
+                    return Poll::Ready(Some(Err(error)));
+                }
                 Some(Ok(event)) => this.take_in(event),
             }
         }
