@@ -499,7 +499,8 @@ async fn shutdown_waits_for_runs() {
     };
     let controller = controller
         .with_config(Config::default().concurrency(2))
-        .graceful_shutdown_on(sleep(5 * SECOND));
+        .graceful_shutdown_on(sleep(5 * SECOND))
+        .graceful_shutdown_on(std::future::pending());
     let run = controller.run(reconcile, error_policy::backoff, Arc::new(journal.clone()));
     assert_eq!(run.count().await, 2);
     assert_eq!(journal.start.elapsed(), 10 * SECOND);

@@ -117,7 +117,6 @@ where
     wake: Option<Time>,
     origin: Instant,
     random: fastrand::Rng,
-    stopping: bool,
 }
 
 /// A run and its key.
@@ -136,8 +135,6 @@ enum Event<E, Q> {
     /// The queue wants to be asked.
     Woken,
     Stop(Stop),
-    /// Nothing can happen any more.
-    End,
 }
 
 // === impl Running ===
@@ -193,7 +190,6 @@ where
             wake: None,
             origin: Instant::now(),
             random: fastrand::Rng::new(),
-            stopping: false,
         }
     }
 
@@ -212,23 +208,30 @@ where
     async fn next_item(&mut self) -> Option<Item<K, Fut::Error, Q>> {
         for _ in 0..EVENTS_PER_POLL {
             self.start_due();
+            if self.is_over() {
+                break;
+            }
             let Some(event) = self.next_event().now_or_never() else {
                 break;
             };
-            if !self.handle(event) {
-                return self.results.pop_front();
-            }
+            self.handle(event);
         }
         loop {
             if let Some(item) = self.results.pop_front() {
                 return Some(item);
             }
             self.start_due();
-            let event = self.next_event().await;
-            if !self.handle(event) {
-                return self.results.pop_front();
+            if self.is_over() {
+                return None;
             }
+            let event = self.next_event().await;
+            self.handle(event);
         }
+    }
+
+    /// Whether nothing runs and nothing will, once what is due was started.
+    fn is_over(&self) -> bool {
+        self.runs.is_empty() && self.intake.is_none() && self.wake.is_none()
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
@@ -245,12 +248,11 @@ where
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
-            else => Event::End,
+            else => Event::SourcesEnded,
         }
     }
 
-    /// Reacts to an event. Returns whether the controller goes on.
-    fn handle(&mut self, event: Event<Fut::Error, Q>) -> bool {
+    fn handle(&mut self, event: Event<Fut::Error, Q>) {
         match event {
             Event::Signals(signals) => {
                 for (source, signal) in signals {
@@ -261,19 +263,15 @@ where
             Event::Woken => self.wake = None,
             Event::SourcesEnded => self.intake = None,
             Event::Stop(Stop::Gracefully) => {
-                self.stopping = true;
                 self.queue.close();
-                self.wake = None;
                 self.intake = None;
             }
             Event::Stop(Stop::Now) => {
+                self.queue.close();
                 self.intake = None;
                 self.runs.clear();
-                return false;
             }
-            Event::End => return false,
         }
-        !(self.stopping && self.runs.is_empty())
     }
 
     fn take_in(&mut self, source: usize, signal: Signal<Q>) {
@@ -347,7 +345,7 @@ where
     /// Starts all that is due, as far as the limits allow.
     fn start_due(&mut self) {
         self.wake = None;
-        if self.stopping || !self.unsynced.is_empty() || !self.store.is_ready() {
+        if !self.unsynced.is_empty() || !self.store.is_ready() {
             return;
         }
         while self.results.len() < RESULTS {
