@@ -28,6 +28,7 @@ mod config;
 mod environment;
 mod faults;
 mod http;
+mod managed;
 mod object;
 mod registry;
 mod requests;

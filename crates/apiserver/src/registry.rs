@@ -9,6 +9,7 @@ mod definitions;
 mod delete;
 mod list;
 mod metadata;
+mod ownership;
 mod patch;
 mod selector;
 mod update;
@@ -194,7 +195,7 @@ impl Registry {
         let mut new = Value::clone(&present(&target.resource, &old));
         change(&mut new);
         let before = self.store.revision();
-        let outcome = self.change(&target, new, &old, &update::Origin::Patch, options);
+        let outcome = self.change(&target, new, None, &old, &update::Origin::Patch, options);
         outcome.is_ok() && self.store.revision() != before
     }
 

@@ -40,8 +40,6 @@ pub(crate) struct Resource {
 /// What only custom resources have.
 #[derive(Debug)]
 pub(crate) struct Custom {
-    /// The name of the definition.
-    pub(crate) definition: String,
     pub(crate) scale: Option<ScalePaths>,
     /// The version in which objects are stored.
     pub(crate) storage_version: String,
@@ -144,10 +142,6 @@ impl Resource {
     /// Whether the status can only be written through its own subresource.
     pub(crate) fn has_status(&self) -> bool {
         self.subresource("status").is_some()
-    }
-
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|one| one == verb)
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::decode::{decode_builtin, decode_custom};
+pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin};
 pub(crate) use self::structural::from_structural;
 
 /// The shape of a value.
@@ -35,6 +35,9 @@ pub(crate) struct Schema {
     map_type: Option<MapType>,
     pub(crate) patch_strategy: Option<String>,
     pub(crate) patch_merge_key: Option<String>,
+    /// Built-in kinds: the member is always written, as null where there is nothing.
+    #[serde(skip)]
+    pub(crate) null_when_empty: bool,
     /// Custom kinds: members that are not described are kept.
     #[serde(skip)]
     pub(crate) preserve_unknown: bool,
@@ -91,6 +94,11 @@ impl Schema {
         }
     }
 
+    /// The schema of every object's metadata.
+    pub(crate) fn object_meta() -> Self {
+        Self::reference_to("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta".to_owned())
+    }
+
     /// The schema that a reference stands for, or this one.
     pub(crate) fn resolved(&self) -> &Self {
         match &self.reference {
@@ -105,6 +113,19 @@ impl Schema {
         resolved.fields.get(name).or(resolved.values.as_deref())
     }
 
+    /// What a member of a built-in kind is when nothing was said, if it is written then.
+    pub(crate) fn zero(&self) -> Option<Value> {
+        if self.null_when_empty {
+            return Some(Value::Null);
+        }
+        let default = self.default.as_ref()?;
+        let zero = default.as_object().is_some_and(serde_json::Map::is_empty)
+            || default == ""
+            || default == 0
+            || default == false;
+        zero.then(|| default.clone())
+    }
+
     /// Whether the value is an object with named members.
     pub(crate) fn is_struct(&self) -> bool {
         !self.resolved().fields.is_empty()
@@ -114,12 +135,6 @@ impl Schema {
     pub(crate) fn is_map(&self) -> bool {
         let resolved = self.resolved();
         resolved.fields.is_empty() && resolved.values.is_some()
-    }
-
-    /// Whether the value can be anything: it has no description.
-    pub(crate) fn is_opaque(&self) -> bool {
-        let resolved = self.resolved();
-        resolved.fields.is_empty() && resolved.values.is_none() && resolved.items.is_none()
     }
 
     /// Whether server-side apply takes the object as one value.

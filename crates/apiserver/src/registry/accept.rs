@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{FieldValidation, Target, WriteOptions, to_storage};
 use crate::object;
 use crate::resource::Resource;
-use crate::schema::{decode_builtin, decode_custom};
+use crate::schema::{decode_builtin, decode_custom, finish_builtin};
 use crate::status::{Cause, Status};
 
 /// Checks apiVersion and kind of a body against the resource; a built-in one may leave them out.
@@ -74,6 +74,22 @@ pub(super) fn decode(
     };
     to_storage(resource, body);
     report_unknown(resource, &decoded.unknown, options.validation)
+}
+
+/// Brings an object into the form that comes back from storage.
+pub(super) fn finish(resource: &Resource, object: &mut Value) {
+    if !resource.is_custom() {
+        finish_builtin(object, &resource.schema);
+    }
+}
+
+/// An object about which nothing was said.
+pub(super) fn nothing(resource: &Resource) -> Value {
+    let mut nothing = json!({});
+    if !resource.is_custom() {
+        decode_builtin(&mut nothing, &resource.schema);
+    }
+    nothing
 }
 
 fn report_unknown(

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, validate_new};
-use super::{Registry, Reply, Target, WriteOptions, accept, defaults, present};
+use super::{Registry, Reply, Target, WriteOptions, accept, defaults, ownership, present};
+use crate::managed::Managers;
 use crate::object;
 use crate::status::{Cause, Status};
 use crate::storage::Key;
@@ -41,7 +42,7 @@ impl Registry {
         accept::check_type(resource, &mut body)?;
         accept::settle_namespace(target, &mut body)?;
         let mut warnings = accept::decode(resource, &mut body, options)?;
-        self.create_decoded(target, body, options, &mut warnings)
+        self.create_decoded(target, body, None, options, &mut warnings)
             .map_err(|status| Status {
                 warnings: warnings.clone(),
                 ..status
@@ -53,11 +54,13 @@ impl Registry {
             })
     }
 
-    /// Creates an object from a body that was taken in.
+    /// Creates an object from a body that was taken in; without `managers` the fields belong to whoever
+    /// writes.
     pub(super) fn create_decoded(
         &mut self,
         target: &Target,
         mut body: Value,
+        managers: Option<Managers>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Value>, Status> {
@@ -69,10 +72,16 @@ impl Registry {
         self.admit_creation(target, &body)?;
         self.settle_name(target, &mut body)?;
         defaults::fill(resource, &mut body);
+        let managers = managers.unwrap_or_else(|| {
+            let given = ownership::of(&body);
+            self.track(target, None, &body, given, options)
+        });
+        ownership::set(&mut body, &managers);
         if resource.has_status() {
             drop_status(&mut body);
         }
         self.allocate(target, &mut body, None)?;
+        accept::finish(resource, &mut body);
         self.set_server_metadata(target, &mut body);
         validate_new(target, &body)?;
         if !object::resource_version(&body).is_empty() {

@@ -31,6 +31,9 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
     if resource.is("", "secrets") {
         fold_string_data(object);
     }
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        super::definitions::complete(object);
+    }
     depend_on_others(resource, object);
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()

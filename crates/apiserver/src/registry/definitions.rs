@@ -8,12 +8,13 @@ use crate::storage::{Key, Object};
 /// Held by every definition until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Completes a new definition.
-pub(super) fn prepare(definition: &mut Value) {
+/// Fills in what a definition may leave out.
+pub(super) fn complete(definition: &mut Value) {
     complete_names(&mut definition["spec"]["names"]);
-    if definition["spec"]["conversion"].is_null() {
-        definition["spec"]["conversion"] = json!({ "strategy": "None" });
-    }
+}
+
+/// The status of a new definition.
+pub(super) fn prepare(definition: &mut Value) {
     let stored: Vec<Value> = definition["spec"]["versions"]
         .as_array()
         .into_iter()

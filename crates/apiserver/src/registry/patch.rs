@@ -1,7 +1,9 @@
 //! PATCH in its forms.
 
+mod apply;
 mod json_patch;
 mod merge_patch;
+mod strategic;
 
 use std::sync::Arc;
 
@@ -43,7 +45,12 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
-        let old = Arc::clone(self.stored(target)?);
+        let Some(old) = self.store.get(&target.key()).map(Arc::clone) else {
+            if patch.kind == PatchKind::Apply {
+                return self.apply(target, &patch.body, patch.force, options);
+            }
+            return Err(Status::not_found(resource.subject(&target.name)));
+        };
         let scale = target.is_subresource("scale");
         let shown = if scale {
             Arc::new(update::scale_of(&resource, &old))
@@ -59,12 +66,8 @@ impl Registry {
                 merge_patch::check(&patch.body)?;
                 merge_patch::apply(&mut new, &patch.body);
             }
-            PatchKind::Strategic | PatchKind::Apply => {
-                return Err(Status::unsupported_media_type(&[
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                ]));
-            }
+            PatchKind::Strategic => strategic::apply(&mut new, &patch.body, &resource.schema)?,
+            PatchKind::Apply => return self.apply(target, &patch.body, patch.force, options),
         }
         if scale {
             object::check_shape(&mut new)?;
@@ -72,7 +75,7 @@ impl Registry {
             accept::check_type(&resource, &mut new)?;
         }
         check_identity(target, &new)?;
-        self.change(target, new, &old, &Origin::Patch, options)
+        self.change(target, new, None, &old, &Origin::Patch, options)
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
-use super::{Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, present};
+use super::{
+    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, present,
+};
+use crate::managed::{Managers, same_but_for_times};
 use crate::object;
 use crate::resource::{Part, Resource, ScalePaths};
 use crate::status::{Cause, Status};
@@ -57,26 +60,34 @@ impl Registry {
                 ),
             ));
         }
-        self.change(target, body, &old, &Origin::Put, options)
+        self.change(target, body, None, &old, &Origin::Put, options)
     }
 
-    /// Puts a new state, which came about from a request, in the place of the stored one.
+    /// Puts a new state, which came about from a request, in the place of the stored one. Without
+    /// `managers` what changed belongs to whoever writes.
     pub(super) fn change(
         &mut self,
         target: &Target,
         new: Value,
+        managers: Option<Managers>,
         old: &Object,
         origin: &Origin,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = &target.resource;
         if target.is_subresource("scale") {
-            return self.change_scale(target, &new, old, options);
+            return self.change_scale(target, &new, managers, old, options);
         }
         let mut new = new;
         let mut warnings = accept::decode(resource, &mut new, options)?;
         check_version(target, &new, old, origin)?;
         warnings.extend(dedup_owners(&mut new));
+        defaults::fill(resource, &mut new);
+        let managers = managers.unwrap_or_else(|| {
+            let known = ownership::of_update(target, &new, old);
+            self.track(target, Some(old), &new, known, options)
+        });
+        ownership::set(&mut new, &managers);
         let body = self.commit(target, new, old, options)?;
         Ok(Reply {
             code: 200,
@@ -95,9 +106,9 @@ impl Registry {
         let resource = &target.resource;
         separate(target, &mut new, old);
         if target.subresource.is_none() {
-            defaults::fill(resource, &mut new);
             self.allocate(target, &mut new, Some(old))?;
         }
+        accept::finish(resource, &mut new);
         keep_server_members(&mut new, old);
         validate_update(target, &new, old)?;
         raise_generation(resource, &mut new, old);
@@ -112,7 +123,10 @@ impl Registry {
             }
             return Ok(present(resource, &Arc::new(new)));
         }
-        if new == **old || options.dry_run {
+        if same_but_for_times(&new, old) {
+            return Ok(present(resource, old));
+        }
+        if options.dry_run {
             return Ok(present(resource, &Arc::new(new)));
         }
         let object = self.store.put(target.key(), new);
@@ -131,6 +145,7 @@ impl Registry {
         &mut self,
         target: &Target,
         scale: &Value,
+        managers: Option<Managers>,
         old: &Object,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
@@ -159,6 +174,9 @@ impl Registry {
             &scale_paths(resource).spec_replicas,
             json!(replicas),
         );
+        let managers = managers
+            .unwrap_or_else(|| self.track(target, Some(old), &new, ownership::of(old), options));
+        ownership::set(&mut new, &managers);
         let object = self.commit(&target.main(), new, old, options)?;
         Ok(Reply {
             code: 200,
@@ -213,8 +231,10 @@ fn separate(target: &Target, new: &mut Value, old: &Value) {
         None if resource.has_status() => copy_member(old, new, "status"),
         Some("status") if resource.is_custom() => {
             let status = new.get("status").cloned();
+            let managers = new["metadata"].get("managedFields").cloned();
             *new = old.clone();
             set_member(new, "status", status);
+            set_member(&mut new["metadata"], "managedFields", managers);
         }
         Some("status") => {
             for member in other_members(new, old) {
@@ -223,8 +243,10 @@ fn separate(target: &Target, new: &mut Value, old: &Value) {
         }
         Some("finalize") => {
             let finalizers = new["spec"].get("finalizers").cloned();
+            let managers = new["metadata"].get("managedFields").cloned();
             *new = old.clone();
             set_member(&mut new["spec"], "finalizers", finalizers);
+            set_member(&mut new["metadata"], "managedFields", managers);
         }
         None | Some(_) => {}
     }
@@ -307,7 +329,7 @@ fn finishes_deletion(target: &Target, new: &Value, old: &Value) -> bool {
     object::is_being_deleted(old) && grace == 0 && object::finalizers(new).next().is_none() && !held
 }
 
-fn scale_paths(resource: &Resource) -> ScalePaths {
+pub(super) fn scale_paths(resource: &Resource) -> ScalePaths {
     resource
         .custom
         .as_ref()

@@ -34,6 +34,13 @@ const FILES: [&str; 19] = [
 /// Types of two groups that are one thing in storage: the second is stored where the first is.
 const STORED_AS: [(&str, &str); 1] = [("events.k8s.io/events", "/events")];
 
+/// Members that are written as null where there is nothing, beside those that the recorded objects
+/// show: no recorded object of these kinds was without.
+const NULL_WHEN_EMPTY: [(&str, &str); 2] = [
+    ("io.k8s.api.rbac.v1.Role", "rules"),
+    ("io.k8s.api.rbac.v1.ClusterRole", "rules"),
+];
+
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
@@ -116,8 +123,44 @@ fn builtin() -> &'static Builtin {
                     .push(Arc::new(resource(&group, &version, facts)));
             }
         }
+        for (name, member) in NULL_WHEN_EMPTY {
+            builtin.mark(name, &serde_json::json!({ (member): null }));
+        }
+        let filled: Vec<(String, serde_json::Value)> = builtin
+            .resources
+            .iter()
+            .filter_map(|resource| {
+                Some((
+                    resource.schema.reference.clone()?,
+                    resource.lifecycle.filled.clone(),
+                ))
+            })
+            .collect();
+        for (name, filled) in filled {
+            builtin.mark(&name, &filled);
+        }
         builtin
     })
+}
+
+// === impl Builtin ===
+
+impl Builtin {
+    /// Marks the members of a type that objects show as null.
+    fn mark(&mut self, type_name: &str, shown: &serde_json::Value) {
+        for (name, value) in shown.as_object().into_iter().flatten() {
+            let Some(schema) = self.types.get_mut(type_name) else {
+                return;
+            };
+            let Some(field) = schema.fields.get_mut(name) else {
+                continue;
+            };
+            field.null_when_empty |= value.is_null();
+            if let Some(inner) = field.reference.clone() {
+                self.mark(&inner, value);
+            }
+        }
+    }
 }
 
 fn resource(group: &str, version: &str, facts: Facts) -> Resource {

@@ -44,12 +44,6 @@ impl Catalog {
         self.all().find(|resource| *resource.storage == *storage)
     }
 
-    /// Whether a group and version is served; that of a built-in group always is.
-    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
-        self.all()
-            .any(|resource| resource.group == group && resource.version == version)
-    }
-
     /// Whether the group is one of the built-in ones.
     pub(crate) fn is_builtin_group(group: &str) -> bool {
         builtin_resources()

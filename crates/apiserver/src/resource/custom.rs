@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource};
 use crate::object;
-use crate::schema::from_structural;
+use crate::schema::{Schema, from_structural};
 
 /// What a custom resource can do.
 const VERBS: [&str; 8] = [
@@ -49,6 +49,9 @@ fn served(definition: &Value, version: &Value) -> Resource {
     let status = version["subresources"]["status"].is_object();
     let scale = scale_paths(&version["subresources"]["scale"]);
     let mut schema = from_structural(&version["schema"]["openAPIV3Schema"]);
+    schema
+        .fields
+        .insert("metadata".to_owned(), Schema::object_meta());
     schema.preserve_unknown |= spec["preserveUnknownFields"] == true;
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Resource {
@@ -77,7 +80,6 @@ fn served(definition: &Value, version: &Value) -> Resource {
         },
         schema,
         custom: Some(Custom {
-            definition: object::name(definition).to_owned(),
             scale,
             storage_version: storage_version(definition),
             terminating: object::is_being_deleted(definition),

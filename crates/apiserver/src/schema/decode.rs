@@ -51,14 +51,37 @@ fn builtin_struct(
             return false;
         };
         builtin(value, field, &joined(path, name), decoded);
-        // A member whose zero value is always written stays, as null where it is a list.
-        if field.default.is_some() {
-            return !value.is_null();
-        }
-        let empty_list = value.as_array().is_some_and(Vec::is_empty);
-        let empty_map = value.as_object().is_some_and(Map::is_empty) && field.is_map();
-        !(value.is_null() || empty_list || empty_map)
+        !(value.is_null() || (is_empty(value, field) && !field.null_when_empty))
     });
+    for (name, field) in fields {
+        if let Some(mut zero) = field.zero()
+            && !members.contains_key(name)
+        {
+            builtin(&mut zero, field, "", decoded);
+            members.insert(name.clone(), zero);
+        }
+    }
+}
+
+/// An empty list or map, which a typed server does not write.
+fn is_empty(value: &Value, field: &Schema) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+        || (value.as_object().is_some_and(Map::is_empty) && field.is_map())
+}
+
+/// Brings an object of a built-in kind into the form that comes back from storage, where an empty
+/// list cannot be told from none.
+pub(crate) fn finish_builtin(value: &mut Value, schema: &Schema) {
+    let fields = &schema.resolved().fields;
+    for (name, value) in value.as_object_mut().into_iter().flatten() {
+        let Some(field) = fields.get(name) else {
+            continue;
+        };
+        if field.null_when_empty && is_empty(value, field) {
+            *value = Value::Null;
+        }
+        finish_builtin(value, field);
+    }
 }
 
 /// Takes in a custom object: what the schema does not know is dropped, null is dropped where it is
@@ -114,6 +137,10 @@ fn custom_struct(
         }
     }
     for (name, value) in members.iter_mut() {
+        if embedded && name == "metadata" {
+            builtin(value, &Schema::object_meta(), &joined(path, name), decoded);
+            continue;
+        }
         if own(name) {
             continue;
         }

@@ -1,0 +1,204 @@
+use serde_json::json;
+
+use super::*;
+use crate::schema::from_structural;
+
+/// A kind with every sort of list and map.
+fn schema() -> Schema {
+    from_structural(&json!({
+        "type": "object",
+        "properties": { "spec": { "type": "object", "properties": {
+            "replicas": { "type": "integer" },
+            "image": { "type": "string" },
+            "settings": { "type": "object", "additionalProperties": { "type": "string" } },
+            "tags": {
+                "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "set",
+            },
+            "ports": {
+                "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["port"],
+                "items": { "type": "object", "properties": {
+                    "port": { "type": "integer" }, "name": { "type": "string" },
+                } },
+            },
+            "steps": { "type": "array", "items": { "type": "string" } },
+        } } },
+    }))
+}
+
+fn writer(operation: Operation, manager: &str) -> Writer {
+    Writer {
+        operation,
+        ..Writer::update(manager, "v1", "")
+    }
+}
+
+/// Lets managers apply and update in turn: `(manager, operation, spec)`, and answers the last spec
+/// with who owns what.
+fn play(steps: &[(&str, Operation, Value)]) -> (Value, Vec<(String, Vec<String>)>) {
+    let schema = schema();
+    let mut object = json!({});
+    let mut managers = Managers::default();
+    for (index, (manager, operation, spec)) in steps.iter().enumerate() {
+        let writer = writer(*operation, manager);
+        let context = Context {
+            schema: &schema,
+            reach: Reach::Everything,
+            writer: &writer,
+            now: "t",
+        };
+        let body = json!({ "spec": spec });
+        match operation {
+            Operation::Update => {
+                managers = update(context, &object, index == 0, &body, managers);
+                object = body;
+            }
+            Operation::Apply => {
+                let applied = apply(context, &object, &body, managers, false);
+                let Ok(applied) = applied else {
+                    panic!("conflict in step {index}")
+                };
+                managers = applied.managers;
+                object = applied.object.unwrap_or(object);
+            }
+        }
+    }
+    let owners = managers
+        .conflicts(&managers.owned())
+        .into_iter()
+        .map(|(writer, fields)| (writer.manager, fields.paths()))
+        .collect();
+    (object["spec"].clone(), owners)
+}
+
+#[track_caller]
+fn check(steps: &[(&str, Operation, Value)], spec: &Value, owners: &[(&str, &[&str])]) {
+    let (found, found_owners) = play(steps);
+    assert_eq!(found, *spec);
+    let owners: Vec<(String, Vec<String>)> = owners
+        .iter()
+        .map(|(manager, paths)| {
+            (
+                (*manager).to_owned(),
+                paths.iter().map(|path| (*path).to_owned()).collect(),
+            )
+        })
+        .collect();
+    assert_eq!(found_owners, owners);
+}
+
+#[test]
+fn an_apply_removes_what_it_dropped_and_keeps_what_others_own() {
+    use Operation::Apply;
+    check(
+        &[
+            (
+                "one",
+                Apply,
+                json!({ "replicas": 1, "image": "i", "tags": ["a", "b"] }),
+            ),
+            ("two", Apply, json!({ "image": "i", "tags": ["c", "b"] })),
+            ("one", Apply, json!({ "tags": ["d"] })),
+        ],
+        &json!({ "image": "i", "tags": ["c", "b", "d"] }),
+        &[
+            ("one", &[".spec.tags[=\"d\"]"]),
+            (
+                "two",
+                &[".spec.image", ".spec.tags[=\"b\"]", ".spec.tags[=\"c\"]"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_update_takes_what_it_changes() {
+    use Operation::{Apply, Update};
+    check(
+        &[
+            (
+                "one",
+                Apply,
+                json!({ "replicas": 1, "ports": [{ "port": 80, "name": "a" }] }),
+            ),
+            (
+                "two",
+                Update,
+                json!({ "replicas": 2, "ports": [{ "port": 80, "name": "a" }] }),
+            ),
+        ],
+        &json!({ "replicas": 2, "ports": [{ "port": 80, "name": "a" }] }),
+        &[
+            (
+                "one",
+                &[
+                    ".spec.ports[port=80]",
+                    ".spec.ports[port=80].name",
+                    ".spec.ports[port=80].port",
+                ],
+            ),
+            ("two", &[".spec.replicas"]),
+        ],
+    );
+}
+
+#[test]
+fn the_first_apply_of_an_untracked_object_meets_its_fields() {
+    let schema = schema();
+    let writer = writer(Operation::Apply, "one");
+    let context = Context {
+        schema: &schema,
+        reach: Reach::Everything,
+        writer: &writer,
+        now: "t",
+    };
+    let live = json!({ "spec": { "replicas": 1 } });
+    let config = json!({ "spec": { "replicas": 2 } });
+    let refused = apply(context, &live, &config, Managers::default(), false)
+        .err()
+        .unwrap();
+    assert_eq!(refused.code, 409);
+    assert_eq!(
+        refused.message,
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .spec.replicas"
+    );
+    let forced = apply(context, &live, &config, Managers::default(), true)
+        .ok()
+        .unwrap();
+    assert_eq!(forced.object, Some(config));
+}
+
+#[test]
+fn the_same_apply_again_changes_nothing() {
+    let schema = schema();
+    let writer = writer(Operation::Apply, "one");
+    let config = json!({ "spec": { "replicas": 1, "settings": {}, "ports": [{ "port": 80 }] } });
+    let context = Context {
+        schema: &schema,
+        reach: Reach::Everything,
+        writer: &writer,
+        now: "1",
+    };
+    let first = apply(context, &json!({}), &config, Managers::default(), false)
+        .ok()
+        .unwrap();
+    let object = first.object.unwrap();
+    let later = Context {
+        now: "2",
+        ..context
+    };
+    let second = apply(later, &object, &config, first.managers.clone(), false)
+        .ok()
+        .unwrap();
+    assert!(second.object.is_none());
+    assert_eq!(second.managers, first.managers, "the time stays as well");
+}
+
+#[test]
+fn written_sets_are_read_back() {
+    let fields = json!({
+        "f:metadata": { "f:labels": { ".": {}, "f:app": {} } },
+        "f:spec": { "f:ports": { "k:{\"port\":80}": { ".": {}, "f:port": {} } } },
+    });
+    assert_eq!(FieldSet::read(&fields).write(), fields);
+}

@@ -1,0 +1,142 @@
+//! Server-side apply.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::check_identity;
+use crate::managed::{self, Context, Writer};
+use crate::object;
+use crate::registry::update::{Origin, scale_of, scale_paths};
+use crate::registry::{Registry, Reply, Target, WriteOptions, accept, ownership, present};
+use crate::resource::Resource;
+use crate::status::{Cause, Status, Subject};
+
+impl Registry {
+    /// Applies a configuration: creates the object or changes it.
+    ///
+    /// # Errors
+    ///
+    /// 409 where others own fields that differ, unless it is forced; 400 and 422 for what cannot be
+    /// applied; 404 for a subresource of an object that is not there.
+    pub(super) fn apply(
+        &mut self,
+        target: &Target,
+        config: &Value,
+        force: bool,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = Arc::clone(&target.resource);
+        let config = check_config(target, config, options)?;
+        let stored = self.store.get(&target.key()).cloned();
+        if stored.is_none() && target.subresource.is_some() {
+            return Err(Status::not_found(resource.subject(&target.name)));
+        }
+        let config = if target.is_subresource("scale") {
+            scale_config(&resource, &config)
+        } else {
+            config
+        };
+        let live = stored.as_ref().map(|stored| present(&resource, stored));
+        let empty = json!({ "apiVersion": resource.api_version(), "kind": resource.kind });
+        let shown = live.as_deref().map_or(empty, ownership::without);
+        let managers = live.as_deref().map(ownership::of).unwrap_or_default();
+        let subresource = target.subresource.as_deref().unwrap_or_default();
+        let writer = Writer::apply(&options.manager, &resource.api_version(), subresource);
+        let now = self.now();
+        let context = Context {
+            schema: &resource.schema,
+            reach: ownership::reach(target),
+            writer: &writer,
+            now: &now,
+        };
+        let applied = managed::apply(context, &shown, &config, managers, force)?;
+        let new = applied.object.unwrap_or(shown);
+        let managers = Some(applied.managers);
+        match stored {
+            Some(old) if target.is_subresource("scale") => {
+                let mut scale = scale_of(&resource, &new);
+                object::metadata_mut(&mut scale).remove("resourceVersion");
+                self.change(target, scale, managers, &old, &Origin::Patch, options)
+            }
+            Some(old) => self.change(target, new, managers, &old, &Origin::Patch, options),
+            None => {
+                let mut new = new;
+                accept::settle_namespace(target, &mut new)?;
+                let mut warnings = accept::decode(&resource, &mut new, options)?;
+                if !object::uid(&new).is_empty() {
+                    return Err(uid_of_nothing(target, object::uid(&new)));
+                }
+                let body = self.create_decoded(target, new, managers, options, &mut warnings)?;
+                Ok(Reply {
+                    code: 201,
+                    body,
+                    warnings,
+                })
+            }
+        }
+    }
+}
+
+/// Checks a configuration and completes it.
+fn check_config(target: &Target, config: &Value, options: &WriteOptions) -> Result<Value, Status> {
+    let resource = &target.resource;
+    if options.manager.is_empty() {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        let subject = Subject {
+            group: "meta.k8s.io",
+            kind: "PatchOptions",
+            name: "",
+        };
+        return Err(Status::invalid(subject, vec![cause]));
+    }
+    let mut config = config.clone();
+    object::check_shape(&mut config)?;
+    let expected = match target.subresource.as_deref() {
+        Some("scale") => "autoscaling/v1".to_owned(),
+        None | Some(_) => resource.api_version(),
+    };
+    let version = config["apiVersion"].as_str().unwrap_or_default();
+    if version != expected {
+        return Err(Status::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, \
+             expected: {expected}"
+        )));
+    }
+    if config["metadata"]
+        .get("managedFields")
+        .is_some_and(|managed| !managed.is_null())
+    {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    if target.resource.namespaced && object::namespace(&config).is_empty() {
+        object::metadata_mut(&mut config).insert("namespace".to_owned(), json!(target.namespace));
+    }
+    check_identity(target, &config)?;
+    Ok(config)
+}
+
+/// A scale as a configuration of the object that it scales.
+fn scale_config(resource: &Resource, scale: &Value) -> Value {
+    let mut config = json!({
+        "apiVersion": resource.api_version(),
+        "kind": resource.kind,
+        "metadata": { "name": scale["metadata"]["name"], "namespace": scale["metadata"]["namespace"] },
+    });
+    if let Some(replicas) = scale["spec"].get("replicas") {
+        object::set_at(
+            &mut config,
+            &scale_paths(resource).spec_replicas,
+            replicas.clone(),
+        );
+    }
+    config
+}
+
+/// An apply that names a uid means an object that exists.
+fn uid_of_nothing(target: &Target, uid: &str) -> Status {
+    let why = format!(
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    );
+    Status::conflict(target.resource.subject(&target.name), &why)
+}

@@ -1,0 +1,277 @@
+//! Strategic merge patches: merge patches that know the kind, merge some lists by key, and carry
+//! directives.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::Schema;
+use crate::status::Status;
+
+/// Says what to do with the map or list that it stands in.
+const DIRECTIVE: &str = "$patch";
+
+/// Names the members that stay.
+const RETAIN_KEYS: &str = "$retainKeys";
+
+/// In front of a list's name: the order of its elements.
+const ORDER_PREFIX: &str = "$setElementOrder/";
+
+/// In front of a list's name: values to take out.
+const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
+
+/// Merges a patch into an object.
+///
+/// # Errors
+///
+/// 400 for a patch that is no object, 500 for directives that cannot be followed.
+pub(super) fn apply(object: &mut Value, patch: &Value, schema: &Schema) -> Result<(), Status> {
+    let Some(patch) = patch.as_object() else {
+        return Err(Status::bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type \
+             map[string]interface {}",
+        ));
+    };
+    let original = object.as_object().cloned().unwrap_or_default();
+    *object = Value::Object(merge_map(original, patch, Some(schema))?);
+    Ok(())
+}
+
+fn failure(why: &str) -> Status {
+    Status::internal(why)
+}
+
+fn merge_map(
+    mut original: Map<String, Value>,
+    patch: &Map<String, Value>,
+    schema: Option<&Schema>,
+) -> Result<Map<String, Value>, Status> {
+    match patch
+        .get(DIRECTIVE)
+        .map(|directive| directive.as_str().unwrap_or_default())
+    {
+        None | Some("merge") => {}
+        Some("replace") => return Ok(without_directives(patch)),
+        Some("delete") => return Ok(Map::new()),
+        Some(_) => return Err(failure("unknown patch type found")),
+    }
+    retain_keys(&mut original, patch)?;
+    for (name, change) in patch {
+        if [DIRECTIVE, RETAIN_KEYS].contains(&name.as_str()) || name.starts_with(ORDER_PREFIX) {
+            continue;
+        }
+        if let Some(name) = name.strip_prefix(DELETE_PREFIX) {
+            delete_values(&mut original, name, change);
+            continue;
+        }
+        if change.is_null() {
+            original.remove(name);
+            continue;
+        }
+        let field = schema.and_then(|schema| schema.member(name));
+        let order = patch
+            .get(&format!("{ORDER_PREFIX}{name}"))
+            .and_then(Value::as_array);
+        let old = original.remove(name).unwrap_or(Value::Null);
+        original.insert(name.clone(), merge_value(old, change, order, field)?);
+    }
+    for (name, order) in patch {
+        // An order may come without changes to the list.
+        if let (Some(name), Some(order)) = (name.strip_prefix(ORDER_PREFIX), order.as_array())
+            && !patch.contains_key(name)
+            && let Some(list) = original.get_mut(name).and_then(Value::as_array_mut)
+        {
+            let field = schema.and_then(|schema| schema.member(name));
+            let key = field.and_then(|field| field.patch_merge_key.as_deref());
+            *list = arrange(list, order, list, key);
+        }
+    }
+    Ok(original)
+}
+
+fn merge_value(
+    old: Value,
+    change: &Value,
+    order: Option<&Vec<Value>>,
+    field: Option<&Schema>,
+) -> Result<Value, Status> {
+    if let Some(change) = change.as_object() {
+        let old = match old {
+            Value::Object(old) => old,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        return merge_map(old, change, field).map(Value::Object);
+    }
+    let (Some(change), Some(field)) = (change.as_array(), field) else {
+        return Ok(change.clone());
+    };
+    if !field.merges_patches() {
+        return Ok(json!(change));
+    }
+    let old = old.as_array().cloned().unwrap_or_default();
+    merge_list(old, change, order, field).map(Value::Array)
+}
+
+fn merge_list(
+    original: Vec<Value>,
+    patch: &[Value],
+    order: Option<&Vec<Value>>,
+    field: &Schema,
+) -> Result<Vec<Value>, Status> {
+    let Some(key) = field.patch_merge_key.as_deref() else {
+        let mut merged = original.clone();
+        merged.extend(
+            patch
+                .iter()
+                .filter(|value| !original.contains(value))
+                .cloned(),
+        );
+        return Ok(arrange(
+            &merged,
+            order.map_or(patch, Vec::as_slice),
+            &original,
+            None,
+        ));
+    };
+    let items = field.resolved().items.as_deref();
+    let mut merged = original.clone();
+    let mut changes: Vec<&Map<String, Value>> = Vec::new();
+    let mut replace = false;
+    for element in patch {
+        let Some(members) = element.as_object() else {
+            return Err(failure(
+                "a list of maps cannot be merged with one of other values",
+            ));
+        };
+        match members
+            .get(DIRECTIVE)
+            .map(|directive| directive.as_str().unwrap_or_default())
+        {
+            None => changes.push(members),
+            Some("replace") => replace = true,
+            Some("delete") => {
+                let value = merge_key(members, key)?;
+                merged.retain(|element| element[key] != *value);
+            }
+            Some(_) => return Err(failure("unknown patch type found")),
+        }
+    }
+    if replace {
+        let kept = changes.into_iter().map(without_directives);
+        return Ok(kept.map(Value::Object).collect());
+    }
+    for change in &changes {
+        let value = merge_key(change, key)?;
+        match merged.iter_mut().find(|element| element[key] == *value) {
+            Some(known) => {
+                let old = known.as_object().cloned().unwrap_or_default();
+                *known = Value::Object(merge_map(old, change, items)?);
+            }
+            None => merged.push(Value::Object(merge_map(Map::new(), change, items)?)),
+        }
+    }
+    let own: Vec<Value> = changes.into_iter().map(|change| json!(change)).collect();
+    Ok(arrange(
+        &merged,
+        order.map_or(&own, |order| order),
+        &original,
+        Some(key),
+    ))
+}
+
+fn merge_key<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, Status> {
+    members
+        .get(key)
+        .ok_or_else(|| failure(&format!("map: does not contain declared merge key: {key}")))
+}
+
+/// Orders a merged list: elements of the patch in the patch's order, the others among them as they
+/// stood on the server.
+fn arrange(
+    merged: &[Value],
+    patch_order: &[Value],
+    server_order: &[Value],
+    key: Option<&str>,
+) -> Vec<Value> {
+    let identity = |element: &Value| match key {
+        Some(key) if element.is_object() => element[key].clone(),
+        Some(_) | None => element.clone(),
+    };
+    let place = |order: &[Value], element: &Value| {
+        order
+            .iter()
+            .position(|other| identity(other) == identity(element))
+    };
+    let (mut patched, mut others): (Vec<&Value>, Vec<&Value>) = merged
+        .iter()
+        .partition(|element| place(patch_order, element).is_some());
+    patched.sort_by_key(|element| place(patch_order, element));
+    others.sort_by_key(|element| place(server_order, element).unwrap_or(usize::MAX));
+    let mut arranged = Vec::with_capacity(merged.len());
+    let (mut patched, mut others) = (
+        patched.into_iter().peekable(),
+        others.into_iter().peekable(),
+    );
+    loop {
+        let next = match (others.peek(), patched.peek()) {
+            (None, None) => return arranged,
+            (Some(_), None) => others.next(),
+            (None, Some(_)) => patched.next(),
+            (Some(other), Some(own)) => {
+                let places = (place(server_order, other), place(server_order, own));
+                let before =
+                    matches!(places, (Some(other), Some(own)) if other.cmp(&own) == Ordering::Less);
+                if before {
+                    others.next()
+                } else {
+                    patched.next()
+                }
+            }
+        };
+        arranged.extend(next.cloned());
+    }
+}
+
+/// Keeps only the members that the directive names.
+fn retain_keys(
+    original: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<(), Status> {
+    let Some(keys) = patch.get(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let keys: Vec<&str> = keys
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let known = |name: &String| keys.contains(&name.as_str());
+    if patch
+        .iter()
+        .any(|(name, change)| !name.starts_with('$') && !change.is_null() && !known(name))
+    {
+        return Err(Status::rejected());
+    }
+    original.retain(|name, _| known(name));
+    Ok(())
+}
+
+fn delete_values(original: &mut Map<String, Value>, name: &str, values: &Value) {
+    let gone = values.as_array().map_or(&[][..], Vec::as_slice);
+    if let Some(list) = original.get_mut(name).and_then(Value::as_array_mut) {
+        list.retain(|value| !gone.contains(value));
+    }
+}
+
+fn without_directives(patch: &Map<String, Value>) -> Map<String, Value> {
+    patch
+        .iter()
+        .filter(|(name, _)| !name.starts_with('$'))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
