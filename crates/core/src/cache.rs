@@ -43,7 +43,9 @@ pub enum Change<K, V> {
     Deleted {
         /// Its key.
         key: K,
-        /// The last state that is known of it.
+        /// The state before.
+        old: V,
+        /// Its last state: what the server told when it was deleted, or the state before.
         last: V,
     },
 }
@@ -116,8 +118,12 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
             if let Some(entry) = self.live.get_mut(&key) {
                 entry.seen = 0;
             }
-        } else if self.live.remove(&key).is_some() {
-            changes.push(Change::Deleted { key, last });
+        } else if let Some(Entry {
+            value: old,
+            seen: _,
+        }) = self.live.remove(&key)
+        {
+            changes.push(Change::Deleted { key, old, last });
         }
     }
 
@@ -169,6 +175,7 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
             if !keep {
                 changes.push(Change::Deleted {
                     key: key.clone(),
+                    old: entry.value.clone(),
                     last: entry.value.clone(),
                 });
             }
@@ -202,6 +209,12 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
         self.live.iter().map(|(key, entry)| (key, &entry.value))
     }
 
+    /// The objects with `first` as their key or one after it, in the order of their keys.
+    pub fn iter_from(&self, first: &K) -> impl Iterator<Item = (&K, &V)> {
+        let from = self.live.range(first..);
+        from.map(|(key, entry)| (key, &entry.value))
+    }
+
     /// Number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -227,7 +240,8 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
             }) if is_recreated(&old, &value) => {
                 changes.push(Change::Deleted {
                     key: key.clone(),
-                    last: old,
+                    last: old.clone(),
+                    old,
                 });
                 changes.push(Change::Added { key, new: value });
             }

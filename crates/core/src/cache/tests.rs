@@ -58,7 +58,8 @@ fn show(change: &Change<&'static str, V>) -> String {
     match change {
         Change::Added { key, new } => format!("added {key} {}", new.0),
         Change::Modified { key, old, new } => format!("modified {key} {} {}", old.0, new.0),
-        Change::Deleted { key, last } => format!("deleted {key} {}", last.0),
+        Change::Deleted { key, old, last } if old == last => format!("deleted {key} {}", last.0),
+        Change::Deleted { key, old, last } => format!("deleted {key} {} {}", old.0, last.0),
     }
 }
 
@@ -80,7 +81,7 @@ fn events_become_true_changes() {
             apply a u:3 -> modified a u:1 u:3
             apply a u:2 -> 
             delete b v:4 -> 
-            delete a u:5 -> deleted a u:5
+            delete a u:5 -> deleted a u:3 u:5
             delete a u:5 -> 
         "]],
     );
@@ -315,7 +316,7 @@ fn play(steps: impl Iterator<Item = &'static str>) -> bool {
             match change {
                 Change::Added { key, new } => assert!(sum.insert(key, new).is_none()),
                 Change::Modified { key, old, new } => assert_eq!(sum.insert(key, new), Some(old)),
-                Change::Deleted { key, .. } => assert!(sum.remove(key).is_some()),
+                Change::Deleted { key, old, .. } => assert_eq!(sum.remove(key), Some(old)),
             }
         }
         let now: BTreeMap<&str, V> = cache.iter().map(|(k, v)| (*k, v.clone())).collect();

@@ -302,6 +302,7 @@ where
                 self.results.push_back(Err(Error::QueueError(error)));
             }
             Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
+            Signal::Joined { label, syncs } => self.readiness.join(label, syncs),
             Signal::StoreLost(lost) => {
                 let error = Error::RunnerError(RunnerError::Readiness(lost));
                 self.results.push_back(Err(error));

@@ -5,6 +5,8 @@ mod applier;
 mod config;
 mod driver;
 mod error;
+mod handle;
+mod intake;
 mod readiness;
 mod reason;
 mod relation;
@@ -13,20 +15,20 @@ mod trigger;
 
 use self::{
     driver::{Driver, Hooks, Setup, Stop},
-    source::{Filter, Intake, Primary, Signal, Source},
+    intake::{Intake, Pauses},
+    source::{Filter, Primary, Signal, Source},
 };
 use crate::{
     Predicate, WatchStreamExt,
-    reflector::{ObjectKey, ObjectRef, Store, store::Writer},
+    reflector::{ObjectRef, Store, store::Writer},
     task::InTasks,
-    utils::WatchItem,
+    utils::{Backoff, WatchItem},
     watcher,
 };
 use futures::{
     FutureExt, Stream, StreamExt, TryFuture,
     stream::{self, SelectAll},
 };
-use homeostat_core::queue::Priority;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::{
@@ -34,12 +36,14 @@ use std::{
     hash::Hash,
     sync::Arc,
 };
+use tokio::sync::mpsc;
 
 pub use self::{
     action::Action,
     applier::applier,
     config::Config,
     error::{Error, RunnerError},
+    handle::Handle,
     readiness::{Readiness, SourceStatus},
     reason::{ReconcileReason, ReconcileRequest},
     trigger::{trigger_owners, trigger_self, trigger_with},
@@ -115,6 +119,12 @@ where
     sources: Vec<Source>,
     stops: SelectAll<stream::BoxStream<'static, Stop>>,
     readiness: Readiness,
+    pauses: Option<Pauses>,
+    /// How sources join; the controller itself must not keep the second end of it open.
+    joining: (
+        mpsc::UnboundedSender<Source>,
+        mpsc::UnboundedReceiver<Source>,
+    ),
 }
 
 /// Where the objects of the controller's own kind come from.
@@ -266,6 +276,8 @@ where
             sources: Vec::new(),
             stops: SelectAll::new(),
             readiness: Readiness::default(),
+            pauses: None,
+            joining: mpsc::unbounded_channel(),
         }
     }
 
@@ -306,6 +318,23 @@ where
         self
     }
 
+    /// How long each watch and stream is left alone after it failed.
+    ///
+    /// Watches pace themselves, and both pauses count from the failure, so this only makes them
+    /// longer. All share the sequence; each waits by itself. A success of any starts it over. A
+    /// backoff that gives up is a pause of five minutes: nothing is given up.
+    #[must_use]
+    pub fn trigger_backoff(mut self, backoff: impl Backoff + 'static) -> Self {
+        self.pauses = Some(Pauses::new(backoff));
+        self
+    }
+
+    /// Adds watches to the controller while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle<K> {
+        Handle::new(self.joining.0.clone(), self.dyntype.clone())
+    }
+
     /// The store of the controller's own kind, for reading in the reconciler or elsewhere.
     #[must_use]
     pub fn store(&self) -> Store<K> {
@@ -344,9 +373,8 @@ where
         Child: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Debug + Eq + Hash + Clone,
     {
-        let owners = source::owners::<K, Child>(self.dyntype.clone());
-        let relate = move |child: Child| owners(&child);
-        self.source(Source::of_related_watch(api, wc, dyntype, relate))
+        let owner_type = self.dyntype.clone();
+        self.source(source::owned::<K, Child>(api, wc, dyntype, owner_type))
     }
 
     /// The same as [`owns`](Self::owns), for objects that a stream delivers.
@@ -446,7 +474,7 @@ where
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
     {
-        let relate = move |other| keys(mapper(other));
+        let relate = move |other| source::keys(mapper(other));
         self.source(Source::of_related_watch(api, wc, dyntype, relate))
     }
 
@@ -482,7 +510,7 @@ where
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
     {
-        let relate = move |other: Other| keys(mapper(other));
+        let relate = move |other: Other| source::keys(mapper(other));
         self.source(Source::of_related::<Other, _>(trigger, dyntype, relate))
     }
 
@@ -518,7 +546,7 @@ where
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
     {
-        let relate = move |other: Arc<Other>| keys(mapper(other));
+        let relate = move |other: Arc<Other>| source::keys(mapper(other));
         let trigger = trigger.map(Ok);
         self.source(Source::of_related::<Other, _>(trigger, dyntype, relate))
     }
@@ -536,9 +564,7 @@ where
     /// Reconciles each object that `trigger` names.
     #[must_use]
     pub fn reconcile_on(self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
-        let signals = trigger.map(|reference| {
-            source::trigger(&reference, ReconcileReason::Unknown, Priority::Normal)
-        });
+        let signals = trigger.map(|reference| source::requested(&reference));
         self.source(Source::of_signals("reconcile_on", signals))
     }
 
@@ -615,6 +641,8 @@ where
             sources,
             stops,
             readiness,
+            pauses,
+            joining: (_, joining),
         } = self;
         let mut all = match primary {
             Input::Watch(primary) => vec![primary.source(filter, config.managed_fields)],
@@ -634,17 +662,16 @@ where
             }
         };
         all.extend(sources);
-        readiness.start(
-            all.iter()
-                .map(|source| (source.label.clone(), source.syncs)),
-        );
+        for source in &all {
+            readiness.join(source.label.clone(), source.syncs);
+        }
         let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
         Setup {
             store,
             dyntype,
             config,
             unsynced: unsynced.map(|(index, _)| index).collect(),
-            intake: Intake::start(all),
+            intake: Intake::start(all, joining, pauses),
             stops,
             readiness,
         }
@@ -665,14 +692,6 @@ where
             .predicate_filter(move |obj: &K| filter.hash_property(obj))
             .boxed(),
     }
-}
-
-/// The keys of what a mapper named.
-fn keys<K: Resource>(named: impl IntoIterator<Item = ObjectRef<K>>) -> Vec<ObjectKey> {
-    named
-        .into_iter()
-        .map(|named| ObjectKey::of_ref(&named))
-        .collect()
 }
 
 impl<K> Debug for Controller<K>

@@ -41,14 +41,13 @@ impl Readiness {
         self.lock().clone()
     }
 
-    pub(super) fn start(&self, sources: impl Iterator<Item = (String, bool)>) {
-        *self.lock() = sources
-            .map(|(name, syncs)| SourceStatus {
-                name,
-                synced: !syncs,
-                last_error: None,
-            })
-            .collect();
+    /// Adds a source. Sources are added in the order of their numbers.
+    pub(super) fn join(&self, name: String, syncs: bool) {
+        self.lock().push(SourceStatus {
+            name,
+            synced: !syncs,
+            last_error: None,
+        });
     }
 
     /// Changes the state of a source with `change`.

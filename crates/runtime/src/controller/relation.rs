@@ -62,8 +62,7 @@ where
             }
             Event::Delete(child) => {
                 let (key, relation) = relation(child);
-                let last = relation.and_before(self.cache.get(&key));
-                self.cache.delete(key, last, &mut self.changes);
+                self.cache.delete(key, relation, &mut self.changes);
             }
             Event::Init => self.cache.begin(),
             Event::InitApply(child) => {
@@ -108,8 +107,12 @@ fn announce<Child>(
 {
     let (key, relation) = match change {
         Change::Added { key, new } => (key, new),
-        Change::Modified { key, old, new } => (key, new.and_before(Some(&old))),
-        Change::Deleted { key, last } => (key, last),
+        Change::Modified { key, old, new }
+        | Change::Deleted {
+            key,
+            old,
+            last: new,
+        } => (key, new.and_before(&old)),
     };
     source::concern::<Child>(&key, dyntype, &relation.concerns, priority, signals);
 }
@@ -126,8 +129,7 @@ impl Relation {
     }
 
     /// This relation, with those whom the object concerned before.
-    fn and_before(self, before: Option<&Self>) -> Self {
-        let Some(before) = before else { return self };
+    fn and_before(self, before: &Self) -> Self {
         let missing = |key: &&ObjectKey| !self.concerns.contains(key);
         let mut before = before.concerns.iter().filter(missing).cloned().peekable();
         if before.peek().is_none() {

@@ -11,21 +11,13 @@ use crate::{
         ObjectKey, ObjectRef, Store,
         store::{ObjectChange, Writer, WriterDropped},
     },
-    task::{self, Task},
     watcher::{self, Observation},
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use std::{
-    borrow::Borrow,
-    fmt::Debug,
-    hash::Hash,
-    pin::Pin,
-    task::{Context, Poll},
-};
-use tokio::sync::mpsc;
+use std::{borrow::Borrow, fmt::Debug, hash::Hash};
 
 /// One thing that a source tells its controller.
 #[derive(Debug)]
@@ -50,6 +42,13 @@ pub(super) enum Signal<Q = watcher::Error> {
     ObjectFailed(Q),
     /// The store of the controller will never be ready.
     StoreLost(WriterDropped),
+    /// The source joined a controller that runs.
+    Joined {
+        /// See [`Source::label`].
+        label: String,
+        /// See [`Source::syncs`].
+        syncs: bool,
+    },
 }
 
 /// A stream of signals and what it is called.
@@ -60,17 +59,6 @@ pub(super) struct Source {
     pub(super) syncs: bool,
     pub(super) signals: BoxStream<'static, Signal>,
 }
-
-/// The signals of several sources, each with the number of its source. The sources are driven in
-/// tasks of their own, which end with this.
-pub(super) struct Intake {
-    signals: mpsc::Receiver<(usize, Signal)>,
-    _tasks: Vec<Task<()>>,
-}
-
-/// How many signals wait between the sources and the controller. Sources that are faster wait; the
-/// queue merges what it takes in, so more would only cost memory.
-const SIGNALS: usize = 1024;
 
 /// A predicate that changes of the controller's own kind must pass.
 pub(super) type Filter<K> = Box<dyn Predicate<K> + Send>;
@@ -185,39 +173,6 @@ impl Source {
     }
 }
 
-// === impl Intake ===
-
-impl Intake {
-    /// Starts the sources. Must be called in a tokio runtime.
-    pub(super) fn start(sources: Vec<Source>) -> Self {
-        let (sender, signals) = mpsc::channel(SIGNALS);
-        let tasks = sources.into_iter().enumerate();
-        let tasks =
-            tasks.map(|(index, source)| task::spawn(forward(index, source, sender.clone())));
-        Self {
-            _tasks: tasks.collect(),
-            signals,
-        }
-    }
-}
-
-impl Stream for Intake {
-    type Item = (usize, Signal);
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.signals.poll_recv(cx)
-    }
-}
-
-/// Passes on what a source says until it ends, or nobody listens.
-async fn forward(index: usize, mut source: Source, sender: mpsc::Sender<(usize, Signal)>) {
-    while let Some(signal) = source.signals.next().await {
-        if sender.send((index, signal)).await.is_err() {
-            return;
-        }
-    }
-}
-
 // === impl Primary ===
 
 impl<K> Primary<K>
@@ -279,6 +234,30 @@ where
     }
 }
 
+/// A watch of objects that those of the controller own.
+pub(super) fn owned<K, Child>(
+    api: Api<Child>,
+    config: watcher::Config,
+    dyntype: Child::DynamicType,
+    owner_type: K::DynamicType,
+) -> Source
+where
+    K: Resource,
+    Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    Child::DynamicType: Clone,
+{
+    let owners = owners::<K, Child>(owner_type);
+    Source::of_related_watch(api, config, dyntype, move |child| owners(&child))
+}
+
+/// The keys of what a mapper named.
+pub(super) fn keys<K: Resource>(named: impl IntoIterator<Item = ObjectRef<K>>) -> Vec<ObjectKey> {
+    named
+        .into_iter()
+        .map(|named| ObjectKey::of_ref(&named))
+        .collect()
+}
+
 /// The owners of kind `K` that an object names.
 pub(super) fn owners<K: Resource, Child: Resource>(
     dyntype: K::DynamicType,
@@ -319,6 +298,11 @@ pub(super) fn updated<Q>(key: ObjectKey, priority: Priority) -> Signal<Q> {
         reason: ReconcileReason::ObjectUpdated,
         priority,
     }
+}
+
+/// The signal for an object that somebody asks for.
+pub(super) fn requested<K: Resource>(reference: &ObjectRef<K>) -> Signal {
+    trigger(reference, ReconcileReason::Unknown, Priority::Normal)
 }
 
 /// The signal for an object that `reference` names.

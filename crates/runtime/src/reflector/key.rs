@@ -35,6 +35,11 @@ impl ObjectKey {
         Self::new(reference.namespace.as_deref(), &reference.name)
     }
 
+    /// The namespace; empty for an object of the cluster.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The same name as an object of the cluster, unless this is one already.
     pub(crate) fn in_cluster(&self) -> Option<Self> {
         (!self.namespace.is_empty()).then(|| Self {

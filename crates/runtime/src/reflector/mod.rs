@@ -1,5 +1,6 @@
 //! A cache of objects that a watch keeps up to date.
 
+mod index;
 mod key;
 mod object_ref;
 pub mod store;
@@ -9,12 +10,13 @@ use crate::{utils::Reflect, watcher};
 use futures::Stream;
 use std::hash::Hash;
 
-pub(crate) use self::{key::ObjectKey, object_ref::names_kind};
 pub use self::{
+    index::Index,
     object_ref::{Lookup, ObjectRef, ObjectRefExtra},
     store::{Store, store, store_shared},
     subscriber::ReflectHandle,
 };
+pub(crate) use self::{key::ObjectKey, object_ref::names_kind};
 
 /// Writes everything that `stream` delivers into a store, and passes it on.
 ///

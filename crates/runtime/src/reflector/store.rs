@@ -1,14 +1,16 @@
 //! The store of a reflector: one writer, many readers.
 
 use super::{
-    Lookup, ObjectRef, ReflectHandle,
+    Index, Lookup, ObjectRef, ReflectHandle,
+    index::{Entries, Indexed},
     key::{Named, ObjectKey},
+    names_kind,
     subscriber::Mailbox,
 };
 use crate::watcher;
 use homeostat_core::cache::{Cache, Change, Versioned};
 use kube::{
-    ResourceExt,
+    Resource, ResourceExt,
     core::{Selector, SelectorExt},
 };
 use std::{
@@ -58,6 +60,9 @@ struct Shared<K: Lookup> {
 struct State<K> {
     objects: Cache<ObjectKey, Snapshot<K>>,
     subscribers: Vec<Weak<Mailbox<K>>>,
+    indexes: Vec<Weak<dyn Indexed<K>>>,
+    /// By the uid of each owner; made when it is first asked for.
+    owners: Option<Arc<Entries<K, String>>>,
     /// Whether the writer is gone.
     closed: bool,
 }
@@ -126,6 +131,8 @@ where
         let state = State {
             objects: Cache::default(),
             subscribers: Vec::new(),
+            indexes: Vec::new(),
+            owners: None,
             closed: false,
         };
         Self {
@@ -190,7 +197,7 @@ where
                     .send_if_modified(|ready| !std::mem::replace(ready, true));
             }
         }
-        state.tell_subscribers(changes);
+        state.tell(changes);
         self.changes.drain(..)
     }
 
@@ -203,7 +210,7 @@ where
         let changes = &mut self.changes;
         let mut state = self.shared.write();
         take_in_error(&mut state.objects, error, changes);
-        state.tell_subscribers(changes);
+        state.tell(changes);
         self.changes.drain(..)
     }
 }
@@ -288,6 +295,93 @@ where
         ReflectHandle::new(self.clone(), mailbox)
     }
 
+    /// An index of the objects by a property: `property` names the values that an object has.
+    ///
+    /// ```
+    /// use homeostat::reflector;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let (store, _writer) = reflector::store::<Pod>();
+    /// let by_node = store.index(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()));
+    /// let on_node = by_node.get(&"node-1".to_owned());
+    /// assert!(on_node.is_empty());
+    /// ```
+    ///
+    /// # Guarantees
+    ///
+    /// - The index changes together with the store. Looking up costs nothing for other objects.
+    /// - It is dropped from the store with its last handle.
+    ///
+    /// `property` runs under the store's lock, so keep it short, and it must say the same each time
+    /// that it sees an object.
+    pub fn index<V, I>(&self, property: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
+    where
+        K: Send + Sync,
+        V: Ord + Send + 'static,
+        I: IntoIterator<Item = V>,
+    {
+        let entries = self.shared.write().index(property);
+        Index::new(self.clone(), entries)
+    }
+
+    /// The objects that `owner` owns: those with its uid in their owner references.
+    ///
+    /// The first call makes an index, which the store keeps from then on.
+    pub fn owned_by<O: Resource>(&self, owner: &O) -> Vec<Arc<K>>
+    where
+        K: Resource + Send + Sync,
+    {
+        let Some(uid) = &owner.meta().uid else {
+            return Vec::new();
+        };
+        let known = self.shared.read().owners.clone();
+        let owners = known.unwrap_or_else(|| {
+            let mut state = self.shared.write();
+            // Somebody else may have made it meanwhile.
+            let known = state.owners.clone();
+            known.unwrap_or_else(|| {
+                let uids = |obj: &K| {
+                    let owners = obj.owner_references().iter();
+                    owners.map(|owner| owner.uid.clone()).collect::<Vec<_>>()
+                };
+                let made = state.index(uids);
+                state.owners = Some(Arc::clone(&made));
+                made
+            })
+        });
+        self.get_all(|| owners.keys_of(uid))
+    }
+
+    /// The object that owns `child`: the one that an owner reference of `child` names by kind, name
+    /// and uid. An object with the owner's name and another uid is another object.
+    pub fn owner_of<C: Resource>(&self, child: &C) -> Option<Arc<K>> {
+        let namespace = child.meta().namespace.as_deref();
+        child.owner_references().iter().find_map(|owner| {
+            if !names_kind::<K>(owner, self.dyntype()) {
+                return None;
+            }
+            let found = self.get_named(namespace.unwrap_or_default(), &owner.name)?;
+            (found.uid().as_deref() == Some(&owner.uid)).then_some(found)
+        })
+    }
+
+    /// The objects in a namespace, ordered by name.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let cache = &self.shared.read().objects;
+        let first = ObjectKey::new(Some(namespace), "");
+        let from = cache.iter_from(&first);
+        let there = from.take_while(|(key, _)| key.namespace() == namespace);
+        there.map(|(_, obj)| Arc::clone(&obj.0)).collect()
+    }
+
+    /// The objects with the keys that `keys` finds, in one state of the store.
+    pub(super) fn get_all(&self, keys: impl FnOnce() -> Vec<ObjectKey>) -> Vec<Arc<K>> {
+        let cache = &self.shared.read().objects;
+        let found = keys().into_iter().filter_map(|key| cache.get(&key));
+        found.map(|obj| Arc::clone(&obj.0)).collect()
+    }
+
     /// The type of the objects, for those known at run time.
     pub(crate) fn dyntype(&self) -> &K::DynamicType {
         &self.shared.dyntype
@@ -304,10 +398,14 @@ where
     /// object may be one, and its owner reference does not tell.
     #[must_use]
     pub fn get(&self, reference: &ObjectRef<K>) -> Option<Arc<K>> {
-        let cache = &self.shared.read().objects;
         let namespace = reference.namespace.as_deref().unwrap_or_default();
+        self.get_named(namespace, &reference.name)
+    }
+
+    fn get_named(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        let cache = &self.shared.read().objects;
         let find = |namespace: &str| {
-            let key: (&str, &str) = (namespace, &reference.name);
+            let key = (namespace, name);
             cache
                 .get(&key as &dyn Named)
                 .map(|found| Arc::clone(&found.0))
@@ -400,10 +498,35 @@ where
 // === impl State ===
 
 impl<K: Lookup> State<K> {
-    fn tell_subscribers(&mut self, changes: &[ObjectChange<K>]) {
+    /// Makes an index and keeps it up to date as long as somebody holds it.
+    fn index<V, I>(
+        &mut self,
+        property: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Arc<Entries<K, V>>
+    where
+        K: Send + Sync + 'static,
+        V: Ord + Send + 'static,
+        I: IntoIterator<Item = V>,
+    {
+        let values = move |obj: &K| property(obj).into_iter().collect();
+        let entries = Arc::new(Entries::new(values, self.objects.iter()));
+        let indexed: Arc<dyn Indexed<K>> = entries.clone();
+        self.indexes.push(Arc::downgrade(&indexed));
+        entries
+    }
+
+    /// Tells everybody who follows the store what happened.
+    fn tell(&mut self, changes: &[ObjectChange<K>]) {
         if changes.is_empty() {
             return;
         }
+        self.indexes.retain(|index| {
+            let index = index.upgrade();
+            index.is_some_and(|index| {
+                index.take_in(changes);
+                true
+            })
+        });
         self.subscribers.retain(|mailbox| {
             let Some(mailbox) = mailbox.upgrade() else {
                 return false;
@@ -412,7 +535,7 @@ impl<K: Lookup> State<K> {
                 Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
                     (key.clone(), Arc::clone(&new.0))
                 }
-                Change::Deleted { key, last } => (key.clone(), Arc::clone(&last.0)),
+                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0)),
             }));
             true
         });

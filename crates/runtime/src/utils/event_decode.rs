@@ -13,20 +13,44 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The stream of [`applied_objects`](crate::WatchStreamExt::applied_objects) and
-/// [`touched_objects`](crate::WatchStreamExt::touched_objects): objects instead of events.
+/// The stream of [`applied_objects`](crate::WatchStreamExt::applied_objects),
+/// [`touched_objects`](crate::WatchStreamExt::touched_objects) and
+/// [`deleted_objects`](crate::WatchStreamExt::deleted_objects): objects instead of events.
 pub struct EventDecode<S> {
     stream: Pin<Box<S>>,
-    deletes: bool,
+    which: Which,
+}
+
+/// Which objects pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that were listed, created or changed.
+    Applied,
+    /// Those that were deleted.
+    Deleted,
+    /// Both.
+    Touched,
+}
+
+// === impl Which ===
+
+impl Which {
+    pub(super) fn applied(self) -> bool {
+        self != Self::Deleted
+    }
+
+    pub(super) fn deleted(self) -> bool {
+        self != Self::Applied
+    }
 }
 
 // === impl EventDecode ===
 
 impl<S> EventDecode<S> {
-    pub(super) fn new(stream: S, deletes: bool) -> Self {
+    pub(super) fn new(stream: S, which: Which) -> Self {
         Self {
             stream: Box::pin(stream),
-            deletes,
+            which,
         }
     }
 }
@@ -42,7 +66,7 @@ where
     /// but this stream tells deletes and lists apart: a deleted object always passes, what is kept
     /// of an object goes with it, and nothing depends on a time to live.
     pub fn predicate_filter<P: Predicate<K>>(self, predicate: P) -> EventFilter<S, K, P> {
-        EventFilter::new(self.stream, self.deletes, predicate)
+        EventFilter::new(self.stream, self.which, predicate)
     }
 
     /// The same as [`predicate_filter`](Self::predicate_filter). What is kept of an object goes
@@ -67,8 +91,10 @@ where
             let object = match ready!(self.stream.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Some(Ok(Event::Apply(obj) | Event::InitApply(obj))) => Some(obj),
-                Some(Ok(Event::Delete(obj))) => self.deletes.then_some(obj),
+                Some(Ok(Event::Apply(obj) | Event::InitApply(obj))) => {
+                    self.which.applied().then_some(obj)
+                }
+                Some(Ok(Event::Delete(obj))) => self.which.deleted().then_some(obj),
                 Some(Ok(Event::Init | Event::InitDone)) => None,
             };
             if let Some(object) = object {
@@ -82,7 +108,7 @@ impl<S: Debug> Debug for EventDecode<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventDecode")
             .field("stream", &self.stream)
-            .field("deletes", &self.deletes)
+            .field("which", &self.which)
             .finish()
     }
 }

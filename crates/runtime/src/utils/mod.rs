@@ -1,6 +1,7 @@
 //! Adapters for watch streams, and the backoff that they share.
 
 mod backoff;
+mod changes;
 mod event_decode;
 mod event_modify;
 mod predicate_filter;
@@ -10,6 +11,7 @@ mod watch_ext;
 
 pub use self::{
     backoff::{Backoff, ResetTimerBackoff},
+    changes::{Change, Changes},
     event_decode::EventDecode,
     event_modify::EventModify,
     predicate_filter::{EventFilter, PredicateFilter, WatchItem},

@@ -1,5 +1,6 @@
 //! Lets only those objects pass for which a property changed.
 
+use super::event_decode::Which;
 use crate::{
     predicate::{Predicate, PredicateConfig, lifecycle},
     reflector::ObjectKey,
@@ -41,7 +42,7 @@ pub struct EventFilter<S, K, P> {
     stream: Pin<Box<S>>,
     predicate: P,
     seen: Seen,
-    deletes: bool,
+    which: Which,
     _object: PhantomData<fn(K)>,
 }
 
@@ -175,12 +176,12 @@ impl<S: Debug, K, P> Debug for PredicateFilter<S, K, P> {
 // === impl EventFilter ===
 
 impl<S, K, P> EventFilter<S, K, P> {
-    pub(super) fn new(stream: Pin<Box<S>>, deletes: bool, predicate: P) -> Self {
+    pub(super) fn new(stream: Pin<Box<S>>, which: Which, predicate: P) -> Self {
         Self {
             stream,
             predicate,
             seen: Seen::default(),
-            deletes,
+            which,
             _object: PhantomData,
         }
     }
@@ -205,11 +206,12 @@ where
             };
             let object = match event {
                 Event::Apply(obj) | Event::InitApply(obj) => {
-                    this.seen.differs(&this.predicate, &obj).then_some(obj)
+                    let differs = this.seen.differs(&this.predicate, &obj);
+                    (differs && this.which.applied()).then_some(obj)
                 }
                 Event::Delete(obj) => {
                     this.seen.objects.remove(&ObjectKey::of(&obj));
-                    this.deletes.then_some(obj)
+                    this.which.deleted().then_some(obj)
                 }
                 Event::Init => {
                     this.seen.round += 1;
@@ -233,7 +235,7 @@ impl<S: Debug, K, P> Debug for EventFilter<S, K, P> {
         f.debug_struct("EventFilter")
             .field("stream", &self.stream)
             .field("remembered", &self.seen.objects.len())
-            .field("deletes", &self.deletes)
+            .field("which", &self.which)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,8 @@
 //! What can be done with the stream of a watch.
 
 use super::{
-    Backoff, EventDecode, EventModify, PredicateFilter, Reflect, StreamBackoff, WatchItem,
+    Backoff, Changes, EventDecode, EventModify, PredicateFilter, Reflect, StreamBackoff, WatchItem,
+    event_decode::Which,
 };
 use crate::{
     predicate::{Predicate, PredicateConfig},
@@ -58,7 +59,7 @@ pub trait WatchStreamExt: Stream {
     where
         Self: Stream<Item = Result<Event<K>, Error>> + Sized,
     {
-        EventDecode::new(self, false)
+        EventDecode::new(self, Which::Applied)
     }
 
     /// Objects instead of events: those that were listed, created, changed or deleted.
@@ -66,7 +67,30 @@ pub trait WatchStreamExt: Stream {
     where
         Self: Stream<Item = Result<Event<K>, Error>> + Sized,
     {
-        EventDecode::new(self, true)
+        EventDecode::new(self, Which::Touched)
+    }
+
+    /// Objects instead of events: those that were deleted.
+    ///
+    /// Behind [`reflect`](Self::reflect), those too whose deletion the watch missed.
+    fn deleted_objects<K>(self) -> EventDecode<Self>
+    where
+        Self: Stream<Item = Result<Event<K>, Error>> + Sized,
+    {
+        EventDecode::new(self, Which::Deleted)
+    }
+
+    /// What became of each object, with its state before and after.
+    ///
+    /// Lists and events become true changes, as in a store: a list causes nothing for objects that
+    /// are as before, and objects that it no longer mentions were deleted. An object that was
+    /// deleted and created again while nobody looked is `Deleted` and then `Added`.
+    fn changes<K>(self) -> Changes<Self, K>
+    where
+        Self: Stream<Item = Result<Event<K>, Error>> + Sized,
+        K: Lookup,
+    {
+        Changes::new(self)
     }
 
     /// Changes each object on its way, for instance to drop fields before they reach a store.

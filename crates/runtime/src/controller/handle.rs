@@ -1,0 +1,97 @@
+//! Adds sources to a controller that runs.
+
+use super::source::{self, Source};
+use crate::{reflector::ObjectRef, watcher};
+use futures::{Stream, StreamExt};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::{
+    fmt::{self, Debug},
+    hash::Hash,
+};
+use tokio::sync::mpsc;
+
+/// Adds watches to a controller while it runs. Clones add to the same controller.
+///
+/// For kinds that appear later, as the CRDs of another operator, or whose names are part of an
+/// object. What is added is what the method of the same name adds to a
+/// [`Controller`](super::Controller); runs go on while its first list is not complete.
+///
+/// When the controller has stopped, nothing happens any more.
+pub struct Handle<K: Resource> {
+    sources: mpsc::UnboundedSender<Source>,
+    dyntype: K::DynamicType,
+}
+
+// === impl Handle ===
+
+impl<K> Handle<K>
+where
+    K: Resource + 'static,
+    K::DynamicType: Clone,
+{
+    pub(super) fn new(sources: mpsc::UnboundedSender<Source>, dyntype: K::DynamicType) -> Self {
+        Self { sources, dyntype }
+    }
+
+    /// See [`Controller::owns_with`](super::Controller::owns_with).
+    pub fn owns<Child>(&self, api: Api<Child>, dyntype: Child::DynamicType, wc: watcher::Config)
+    where
+        Child: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
+        Child::DynamicType: Debug + Eq + Hash + Clone,
+    {
+        self.add(source::owned::<K, Child>(
+            api,
+            wc,
+            dyntype,
+            self.dyntype.clone(),
+        ));
+    }
+
+    /// See [`Controller::watches_with`](super::Controller::watches_with).
+    pub fn watches<Other, I>(
+        &self,
+        api: Api<Other>,
+        dyntype: Other::DynamicType,
+        wc: watcher::Config,
+        mapper: impl Fn(Other) -> I + Sync + Send + 'static,
+    ) where
+        Other: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
+        Other::DynamicType: Debug + Clone + Eq + Hash,
+        I: 'static + IntoIterator<Item = ObjectRef<K>>,
+    {
+        let relate = move |other| source::keys(mapper(other));
+        self.add(Source::of_related_watch(api, wc, dyntype, relate));
+    }
+
+    /// See [`Controller::reconcile_on`](super::Controller::reconcile_on).
+    pub fn reconcile_on(&self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) {
+        let signals = trigger.map(|reference| source::requested(&reference));
+        self.add(Source::of_signals("reconcile_on", signals));
+    }
+
+    fn add(&self, source: Source) {
+        // A controller that has stopped takes nothing in, as the type says.
+        drop(self.sources.send(source));
+    }
+}
+
+impl<K: Resource> Clone for Handle<K>
+where
+    K::DynamicType: Clone,
+{
+    fn clone(&self) -> Self {
+        Self {
+            sources: self.sources.clone(),
+            dyntype: self.dyntype.clone(),
+        }
+    }
+}
+
+impl<K: Resource> Debug for Handle<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("kind", &K::kind(&self.dyntype))
+            .finish_non_exhaustive()
+    }
+}
