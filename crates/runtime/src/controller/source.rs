@@ -156,7 +156,7 @@ impl Source {
         Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Clone,
     {
-        let label = watch_label(&api, &dyntype);
+        let label = watcher::target(&api);
         let mut relations = Relations::<Child>::new(dyntype);
         let signals = watcher::observe(api, config).flat_map(move |observation| {
             stream::iter(match observation {
@@ -187,7 +187,7 @@ where
             config,
             mut writer,
         } = self;
-        let label = watch_label(&api, writer.as_reader().dyntype());
+        let label = watcher::target(&api);
         let mut synced = false;
         let signals = watcher::observe(api, config).flat_map(move |observation| {
             let signals = match observation {
@@ -362,15 +362,5 @@ fn slim<K: Resource>(event: watcher::Event<K>, managed_fields: bool) -> watcher:
         event
     } else {
         event.modify(|obj| obj.meta_mut().managed_fields = None)
-    }
-}
-
-/// What is watched and where, for people.
-fn watch_label<K: Resource>(api: &Api<K>, dyntype: &K::DynamicType) -> String {
-    let (plural, group) = (K::plural(dyntype), K::group(dyntype));
-    let dot = if group.is_empty() { "" } else { "." };
-    match api.namespace() {
-        Some(namespace) => format!("{plural}{dot}{group} in namespace {namespace}"),
-        None => format!("{plural}{dot}{group} in all namespaces"),
     }
 }

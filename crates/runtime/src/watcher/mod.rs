@@ -75,7 +75,10 @@ pub use self::{
 };
 
 pub(crate) use self::driver::Observation;
-use self::{driver::Driver, source::Source};
+use self::{
+    driver::Driver,
+    source::{Source, Target},
+};
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
@@ -108,6 +111,11 @@ where
 {
     let machine = watcher_config.machine();
     Driver::new(Source::new(api, watcher_config), machine).observe()
+}
+
+/// What `api` gives access to, for people: `deployments.apps in all namespaces`.
+pub(crate) fn target<K: Resource>(api: &Api<K>) -> String {
+    Target::new(api.resource_url(), api.namespace()).to_string()
 }
 
 /// Lists and watches the metadata of the objects of `api`.

@@ -223,7 +223,7 @@ async fn in_time<T, E: Into<Failure>>(
 
 impl Target {
     /// Takes the names out of a path: `/api/v1/pods`, `/apis/apps/v1/namespaces/a/deployments`.
-    fn new(path: &str, namespace: Option<&str>) -> Self {
+    pub(super) fn new(path: &str, namespace: Option<&str>) -> Self {
         let mut segments = path.trim_matches('/').split('/').map(str::to_owned);
         let group = match segments.next().as_deref() {
             Some("apis") => segments.next(),
