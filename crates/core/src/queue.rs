@@ -66,11 +66,11 @@ use crate::backoff::Backoff;
 use crate::time::Time;
 use rate::Rate;
 use ready::Ready;
-use slot::{Slot, Stage};
+use slot::{Slot, Stage, Waiting};
 use slots::{Hashed, Slots};
 use std::hash::Hash;
 use timers::Timers;
-use window::{Debounce, Window};
+use window::Debounce;
 
 /// Decides which key runs when; see the [module documentation](self).
 ///
@@ -143,9 +143,23 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             class,
             priority,
         } = trigger;
-        let index = self.slots.find_or_insert(key, Slot::new());
-        let slot = self.slots.value_mut(index);
+        let hash = Hashed::of(&key);
+        let Some(index) = self.slots.find(hash, &key) else {
+            let window = Some(self.debounce.trigger(None, now));
+            let index = self
+                .slots
+                .insert(hash, key, Slot::triggered(cause, priority));
+            self.place(
+                index,
+                Waiting {
+                    window,
+                    ..Waiting::IDLE
+                },
+            );
+            return;
+        };
 
+        let slot = self.slots.value_mut(index);
         slot.causes.add(cause);
         slot.priority = slot.priority.max(priority);
         match &mut slot.stage {
@@ -162,27 +176,38 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 if waiting.held && waiting.window.is_none() && class == Class::Other {
                     return;
                 }
-                waiting.window = Some(self.debounce.trigger(waiting.window, now));
-                self.schedule(index);
+                let window = Some(self.debounce.trigger(waiting.window, now));
+                let waiting = Waiting { window, ..*waiting };
+                self.place(index, waiting);
             }
         }
     }
 
-    /// Asks for a run of `key` at `at`, without a trigger. An earlier time that it waits for stays,
-    /// and so does a hold.
+    /// Asks for a run of `key` at `at`, as an outcome asks for a requeue: without a cause, and not
+    /// debounced.
+    ///
+    /// A key that runs earlier anyway does not run once more for it, and a key that is held because
+    /// it failed stays so. If the key runs now, `at` counts next to what its outcome asks for.
+    /// [`Time::MAX`] asks for nothing.
     pub fn schedule_at(&mut self, now: Time, key: K, at: Time) {
         self.advance(now);
-        let index = self.slots.find_or_insert(key, Slot::new());
-        let slot = self.slots.value_mut(index);
-        match &mut slot.stage {
+        if at == Time::MAX {
+            return;
+        }
+        let hash = Hashed::of(&key);
+        let Some(index) = self.slots.find(hash, &key) else {
+            let index = self.slots.insert(hash, key, Slot::new());
+            self.place(index, Waiting::IDLE.or_at(at));
+            return;
+        };
+        match &mut self.slots.value_mut(index).stage {
             Stage::Ready { .. } => {}
-            Stage::Running(running) => running.window = Some(Window::earlier(running.window, at)),
+            Stage::Running(running) => running.requested = running.requested.min(at),
             Stage::Waiting(waiting) => {
                 if !waiting.held {
-                    waiting.timer = waiting.timer.min(at);
-                    waiting.timer_priority = Priority::Normal;
+                    let waiting = waiting.or_at(at);
+                    self.place(index, waiting);
                 }
-                self.schedule(index);
             }
         }
     }
@@ -232,9 +257,8 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             );
             self.slots.remove(hash, index);
         } else {
-            slot.stage = Stage::Waiting(waiting);
             self.backing_off += usize::from(waiting.held);
-            self.schedule(index);
+            self.place(index, waiting);
         }
     }
 
@@ -317,49 +341,40 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
     fn advance(&mut self, now: Time) -> Time {
         self.now = self.now.max(now);
         while let Some((index, at)) = self.timers.pop_due(self.now) {
-            self.make_ready(index, at);
+            let Stage::Waiting(waiting) = self.slots.value(index).stage else {
+                unreachable!("only a waiting slot has a timer");
+            };
+            self.make_ready(index, waiting, at);
         }
         self.now
     }
 
-    /// Puts a waiting slot where it belongs: among the ready ones, on a timer, or, if it waits
+    /// Puts a slot that waits where it belongs: among the ready ones, on a timer, or, if it waits
     /// without end, nowhere.
-    fn schedule(&mut self, index: u32) {
-        let Stage::Waiting(waiting) = self.slots.value(index).stage else {
-            debug_assert!(false, "only a waiting slot is scheduled");
-            return;
-        };
+    fn place(&mut self, index: u32, waiting: Waiting) {
         let start = waiting.start();
         if start <= self.now {
             self.timers.cancel(index);
-            self.make_ready(index, self.now);
-        } else if start < Time::MAX {
+            self.make_ready(index, waiting, self.now);
+            return;
+        }
+        if start < Time::MAX {
             self.timers.set(index, start);
         }
+        self.slots.value_mut(index).stage = Stage::Waiting(waiting);
     }
 
-    /// Turns a waiting slot whose timer is no longer set into a ready one.
-    fn make_ready(&mut self, index: u32, at: Time) {
+    /// Makes a slot ready that waited and has no timer any more.
+    fn make_ready(&mut self, index: u32, waiting: Waiting, at: Time) {
         let slot = self.slots.value_mut(index);
-        let Stage::Waiting(waiting) = slot.stage else {
-            debug_assert!(false, "only a waiting slot becomes ready");
-            return;
-        };
-        let mut timer = None;
-        if waiting.timer <= at {
-            timer = Some(if waiting.held {
-                Timer::Retry
-            } else {
-                Timer::Requeue
-            });
+        let timer = waiting.elapsed(at);
+        if timer.is_some() {
             slot.priority = slot.priority.max(waiting.timer_priority);
         }
-        slot.stage = Stage::Ready {
-            lane: slot.priority,
-            timer,
-        };
+        let lane = slot.priority;
+        slot.stage = Stage::Ready { lane, timer };
         self.backing_off -= usize::from(waiting.held);
-        self.ready.push(index, slot.priority, at);
+        self.ready.push(index, lane, at);
     }
 
     /// Starts the run of a ready slot.

@@ -44,6 +44,15 @@ impl<C> Causes<C> {
     }
 }
 
+impl<C> Causes<C> {
+    pub(super) fn new(cause: C) -> Self {
+        Self {
+            first: Some(cause),
+            rest: None,
+        }
+    }
+}
+
 impl<C: Eq> Causes<C> {
     pub(super) fn add(&mut self, cause: C) {
         let Some(first) = &self.first else {

@@ -49,24 +49,29 @@ pub(super) struct Running {
     pub(super) window: Option<Window>,
     /// Whether one of them may end a hold.
     pub(super) desired: bool,
+    /// What was asked for since the start, next to the outcome; [`Time::MAX`] if nothing was.
+    pub(super) requested: Time,
     /// Whether the outcome will be about an object that is gone.
     pub(super) forgotten: bool,
 }
 
 impl<C> Slot<C> {
-    /// The slot of a key that was idle.
+    /// The slot of a key that was idle, before it is placed.
     pub(super) fn new() -> Self {
-        let waiting = Waiting {
-            timer: Time::MAX,
-            timer_priority: Priority::Low,
-            held: false,
-            window: None,
-        };
         Self {
             causes: Causes::default(),
             priority: Priority::Low,
             failures: 0,
-            stage: Stage::Waiting(waiting),
+            stage: Stage::Waiting(Waiting::IDLE),
+        }
+    }
+
+    /// The same after its first trigger.
+    pub(super) fn triggered(cause: C, priority: Priority) -> Self {
+        Self {
+            causes: Causes::new(cause),
+            priority,
+            ..Self::new()
         }
     }
 
@@ -76,6 +81,7 @@ impl<C> Slot<C> {
         let running = Running {
             priority,
             window: None,
+            requested: Time::MAX,
             desired: false,
             forgotten: false,
         };
@@ -87,6 +93,7 @@ impl<C> Slot<C> {
     pub(super) fn forget(&mut self, running: Running) {
         let gone = Running {
             window: None,
+            requested: Time::MAX,
             desired: false,
             forgotten: true,
             ..running
@@ -108,6 +115,7 @@ impl<C> Slot<C> {
         let Running {
             priority,
             window,
+            requested,
             desired,
             forgotten,
         } = running;
@@ -126,16 +134,52 @@ impl<C> Slot<C> {
             0
         };
         let window = window.filter(|_| desired || !held);
-        Waiting {
+        let waiting = Waiting {
             timer,
             timer_priority: priority,
             held,
             window,
+        };
+        if held {
+            waiting
+        } else {
+            waiting.or_at(requested)
         }
     }
 }
 
 impl Waiting {
+    /// What an idle key waits for: nothing.
+    pub(super) const IDLE: Self = Self {
+        timer: Time::MAX,
+        timer_priority: Priority::Low,
+        held: false,
+        window: None,
+    };
+
+    /// The same with the timer at `at`, if that is earlier.
+    pub(super) fn or_at(self, at: Time) -> Self {
+        debug_assert!(!self.held, "a hold is not shortened");
+        if at == Time::MAX {
+            return self;
+        }
+        Self {
+            timer: self.timer.min(at),
+            timer_priority: Priority::Normal,
+            ..self
+        }
+    }
+
+    /// The timer, if its time has come.
+    pub(super) fn elapsed(&self, now: Time) -> Option<Timer> {
+        let timer = if self.held {
+            Timer::Retry
+        } else {
+            Timer::Requeue
+        };
+        Some(timer).filter(|_| self.timer <= now)
+    }
+
     /// When the key becomes ready.
     pub(super) fn start(&self) -> Time {
         self.window

@@ -1,32 +1,39 @@
 //! Where the state of a key is kept.
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
 
 /// Values by key, each in a numbered slot that stays the same until the value is removed.
 ///
-/// The table holds hashes and numbers only. So it is small, it grows without looking at any key,
-/// and everything about a key lies in one place. Freed slots are used again, last freed first; the
-/// memory stays at its peak.
+/// What is looked at for every key (table, hashes) is small and lies apart from the slots, which
+/// are not. Freed slots are used again; the memory stays at its peak.
 ///
 /// The hash has no random seed: the same calls give the same numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Slots<K, V> {
-    table: HashTable<Bucket>,
+    /// The slots in use, by the hash of their key.
+    table: HashTable<u32>,
+    /// Of the key in each slot.
+    hashes: Vec<Hashed>,
     entries: Vec<Option<(K, V)>>,
-    free: Vec<u32>,
+    free: Free,
 }
 
 /// A hash of a key, which saves hashing it again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hashed(u32);
 
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    hash: Hashed,
-    slot: u32,
+/// The slots that are not in use.
+///
+/// They are given out in the order of their numbers as far as possible: slots that are taken one
+/// after the other mostly lie side by side, and a queue comes back to them in the same order.
+#[derive(Clone, Debug, Default)]
+struct Free {
+    /// A bit for each slot, in groups of 64. Set if the slot is free.
+    groups: Vec<u64>,
+    /// The groups that have a bit set.
+    open: Vec<u32>,
 }
 
 impl<K: Hash + Eq, V> Slots<K, V> {
@@ -35,59 +42,54 @@ impl<K: Hash + Eq, V> Slots<K, V> {
     }
 
     pub(super) fn find(&self, hash: Hashed, key: &K) -> Option<u32> {
-        let is_key = |bucket: &Bucket| self.key(bucket.slot) == key;
         self.table
-            .find(hash.spread(), is_key)
-            .map(|bucket| bucket.slot)
+            .find(hash.spread(), |&slot| self.key(slot) == key)
+            .copied()
     }
 
-    /// The slot of `key`, which gets the value `new` if it has none yet.
-    pub(super) fn find_or_insert(&mut self, key: K, new: V) -> u32 {
-        let hash = Hashed::of(&key);
-        let is_key = |bucket: &Bucket| matches!(&self.entries[bucket.slot as usize], Some((other, _)) if *other == key);
-        match self
-            .table
-            .entry(hash.spread(), is_key, |bucket| bucket.hash.spread())
-        {
-            Entry::Occupied(found) => found.get().slot,
-            Entry::Vacant(vacant) => {
-                let slot = self.free.pop().unwrap_or_else(|| {
-                    self.entries.push(None);
-                    u32::try_from(self.entries.len() - 1).expect("four billion keys exceed memory")
-                });
-                vacant.insert(Bucket { hash, slot });
-                self.entries[slot as usize] = Some((key, new));
-                slot
-            }
+    /// Keeps a value for `key`, which has this hash and is not there yet. Returns its slot.
+    pub(super) fn insert(&mut self, hash: Hashed, key: K, value: V) -> u32 {
+        let Self {
+            table,
+            hashes,
+            entries,
+            free,
+        } = self;
+        let slot = free.take();
+        let index = slot as usize;
+        if index >= entries.len() {
+            entries.resize_with(index + 1, || None);
+            hashes.resize(index + 1, hash);
         }
+        entries[index] = Some((key, value));
+        hashes[index] = hash;
+        table.insert_unique(hash.spread(), slot, |&slot| hashes[slot as usize].spread());
+        slot
     }
 
     /// Removes the value in `slot`, whose key has this hash.
     pub(super) fn remove(&mut self, hash: Hashed, slot: u32) {
-        match self
-            .table
-            .find_entry(hash.spread(), |bucket| bucket.slot == slot)
-        {
+        match self.table.find_entry(hash.spread(), |&other| other == slot) {
             Ok(found) => {
                 found.remove();
                 self.entries[slot as usize] = None;
-                self.free.push(slot);
+                self.free.give(slot);
             }
             Err(_) => debug_assert!(false, "slot {slot} holds nothing with this hash"),
         }
     }
 
     pub(super) fn key(&self, slot: u32) -> &K {
-        &self.slot(slot).0
+        &self.entry(slot).0
     }
 
     pub(super) fn value(&self, slot: u32) -> &V {
-        &self.slot(slot).1
+        &self.entry(slot).1
     }
 
     pub(super) fn value_mut(&mut self, slot: u32) -> &mut V {
-        let value = self.entries[slot as usize].as_mut();
-        &mut value.expect("only slots in use are asked for").1
+        let entry = self.entries[slot as usize].as_mut();
+        &mut entry.expect("only slots in use are asked for").1
     }
 
     /// All keys and values, in the order of slots.
@@ -96,7 +98,7 @@ impl<K: Hash + Eq, V> Slots<K, V> {
         entries.filter_map(|(entry, slot)| entry.as_ref().map(|(key, value)| (slot, key, value)))
     }
 
-    fn slot(&self, slot: u32) -> &(K, V) {
+    fn entry(&self, slot: u32) -> &(K, V) {
         self.entries[slot as usize]
             .as_ref()
             .expect("only slots in use are asked for")
@@ -120,12 +122,41 @@ impl Hashed {
     }
 }
 
+impl Free {
+    /// A free slot. There is one more than there were at the most.
+    fn take(&mut self) -> u32 {
+        let Some(&group) = self.open.last() else {
+            let group = u32::try_from(self.groups.len()).expect("there are less slots than that");
+            self.groups.push(u64::MAX);
+            self.open.push(group);
+            return self.take();
+        };
+        let bits = &mut self.groups[group as usize];
+        let slot = group * u64::BITS + bits.trailing_zeros();
+        *bits &= *bits - 1;
+        if *bits == 0 {
+            self.open.pop();
+        }
+        slot
+    }
+
+    fn give(&mut self, slot: u32) {
+        let group = slot / u64::BITS;
+        let bits = &mut self.groups[group as usize];
+        if *bits == 0 {
+            self.open.push(group);
+        }
+        *bits |= 1 << (slot % u64::BITS);
+    }
+}
+
 impl<K, V> Default for Slots<K, V> {
     fn default() -> Self {
         Self {
             table: HashTable::new(),
+            hashes: Vec::new(),
             entries: Vec::new(),
-            free: Vec::new(),
+            free: Free::default(),
         }
     }
 }

@@ -32,6 +32,7 @@ fn check(script: &str, expected: Expect) {
 /// come steps, each after its time:
 ///
 /// - `0s add a cause`, for key `a`; followed by `desired` and `low` as wanted,
+/// - `0s schedule a 5s`, for a run after that time,
 /// - `0s next` says what to do,
 /// - `0s done a success await`; or `failure`, and `requeue 5s`, `backoff` or `backoff 30s`
 ///   (at least); followed by `random 0.5` if wanted,
@@ -133,6 +134,10 @@ fn step<'a>(verb: &str, words: &mut SplitWhitespace<'a>) -> Step<'a> {
                 priority,
             }
         }
+        "schedule" => Step::Schedule {
+            key: key(words),
+            after: duration(word(words)),
+        },
         "next" => Step::Next,
         "done" => {
             let (key, result, action) = (key(words), word(words), word(words));

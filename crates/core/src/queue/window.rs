@@ -19,19 +19,6 @@ pub(super) struct Window {
     latest: Time,
 }
 
-impl Window {
-    /// The window that starts at `at`, or at its own start if that is earlier.
-    pub(super) fn earlier(window: Option<Self>, at: Time) -> Self {
-        match window {
-            Some(window) if window.start <= at => window,
-            Some(_) | None => Self {
-                start: at,
-                latest: at,
-            },
-        }
-    }
-}
-
 impl Debounce {
     /// The window after a trigger: `window` with its start put off, or a new one.
     pub(super) fn trigger(self, window: Option<Window>, now: Time) -> Window {

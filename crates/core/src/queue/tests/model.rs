@@ -17,6 +17,10 @@ pub(super) enum Step<'a> {
         class: Class,
         priority: Priority,
     },
+    Schedule {
+        key: char,
+        after: Duration,
+    },
     Next,
     Done {
         key: char,
@@ -119,6 +123,7 @@ enum Phase {
     Running {
         priority: Priority,
         forgotten: bool,
+        asked: Option<Requested>,
     },
 }
 
@@ -153,6 +158,10 @@ impl<'a> Pair<'a> {
                     },
                 );
                 model.add(*now, key, cause, class, priority);
+            }
+            Step::Schedule { key, after } => {
+                queue.schedule_at(*now, key, *now + after);
+                model.schedule(*now, key, *now + after);
             }
             Step::Next => {
                 let (said, expected) = (said(queue.next(*now)), model.next(*now));
@@ -289,6 +298,42 @@ impl<'a> Model<'a> {
         self.settle(key);
     }
 
+    fn schedule(&mut self, now: Time, key: char, at: Time) {
+        self.pass(now);
+        let order = self.number();
+        if !self.records.iter().any(|record| record.key == key) {
+            let phase = Phase::Waiting { order };
+            self.records.push(Record {
+                key,
+                failures: 0,
+                triggers: Vec::new(),
+                timer: None,
+                phase,
+            });
+        }
+        let record = self.record(key);
+        let asked = Requested {
+            at,
+            hold: false,
+            priority: Priority::Normal,
+        };
+        match &mut record.phase {
+            Phase::Waiting { order: place } if at < Time::MAX => {
+                if record.timer.is_none_or(|timer| !timer.hold) {
+                    record.timer = Some(asked.or(record.timer));
+                    *place = order;
+                }
+            }
+            Phase::Running { asked: earlier, .. } if at < Time::MAX => {
+                *earlier = Some(asked.or(*earlier));
+            }
+            Phase::Waiting { .. } | Phase::Running { .. } | Phase::Ready { .. } => {}
+        }
+        self.settle(key);
+        self.records
+            .retain(|record| record.key != key || !record.is_idle());
+    }
+
     fn next(&mut self, now: Time) -> Said<'a> {
         self.pass(now);
         let running = self.counts().running;
@@ -328,6 +373,7 @@ impl<'a> Model<'a> {
         record.phase = Phase::Running {
             priority,
             forgotten: false,
+            asked: None,
         };
         record.timer = None;
         let (causes, omitted) = causes(&triggers);
@@ -356,6 +402,7 @@ impl<'a> Model<'a> {
         let Phase::Running {
             priority,
             forgotten,
+            asked,
         } = record.phase
         else {
             panic!("{key} runs not")
@@ -363,47 +410,26 @@ impl<'a> Model<'a> {
         record.phase = Phase::Waiting { order };
         record.timer = None;
         if !forgotten {
-            match outcome {
-                Outcome {
-                    action: Action::AwaitChange,
-                    failed: _,
-                } => record.failures = 0,
-                Outcome {
-                    action: Action::Requeue(after),
-                    failed: false,
-                } => {
-                    record.failures = 0;
-                    record.timer = Some(Requested {
-                        at: now + after,
-                        hold: false,
-                        priority,
-                    });
+            let (after, hold) = match (outcome.action, outcome.failed) {
+                (Action::AwaitChange, _) => (None, false),
+                (Action::Requeue(after), failed) => (Some(after), failed),
+                (Action::Backoff { at_least }, _) => {
+                    let delay = backoff.delay(record.failures + 1, random);
+                    (Some(at_least.map_or(delay, |floor| floor.max(delay))), true)
                 }
-                Outcome {
-                    action: Action::Requeue(after),
-                    failed: true,
-                } => {
-                    record.failures += 1;
-                    record.timer = Some(Requested {
-                        at: now + after,
-                        hold: true,
-                        priority,
-                    });
-                }
-                Outcome {
-                    action: Action::Backoff { at_least },
-                    failed: _,
-                } => {
-                    record.failures += 1;
-                    let delay = backoff.delay(record.failures, random);
-                    let after = at_least.map_or(delay, |floor| floor.max(delay));
-                    record.timer = Some(Requested {
-                        at: now + after,
-                        hold: true,
-                        priority,
-                    });
-                }
-            }
+            };
+            record.failures = if hold { record.failures + 1 } else { 0 };
+            let requested = |after| Requested {
+                at: now + after,
+                hold,
+                priority,
+            };
+            record.timer = after.map(requested);
+        }
+        if let Some(asked) = asked
+            && record.timer.is_none_or(|timer| !timer.hold)
+        {
+            record.timer = Some(asked.or(record.timer));
         }
         let held = record.timer.is_some_and(|timer| timer.hold);
         if held
@@ -431,6 +457,7 @@ impl<'a> Model<'a> {
                 record.phase = Phase::Running {
                     priority,
                     forgotten: true,
+                    asked: None,
                 };
             }
         }
@@ -570,6 +597,14 @@ impl<'a> Model<'a> {
     fn number(&mut self) -> u64 {
         self.order += 1;
         self.order
+    }
+}
+
+impl Requested {
+    /// The earlier time, and the priority of this one, which is not lower.
+    fn or(self, other: Option<Self>) -> Self {
+        let at = other.map_or(self.at, |other| other.at.min(self.at));
+        Self { at, ..self }
     }
 }
 

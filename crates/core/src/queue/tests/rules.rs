@@ -351,6 +351,46 @@ fn timers_and_events_share_one_order() {
     );
 }
 
+/// A run at a time that somebody asks for: no debounce, the earliest time counts, and an earlier
+/// run serves it, too. After forever is never.
+#[test]
+fn schedules_are_requeues_from_outside() {
+    check(
+        "
+        debounce 1s
+        0s schedule a 5s
+        0s schedule a 9s
+        0s schedule a 3s
+        0s schedule b forever
+        0s show a
+        0s show b
+        3s next
+        3s schedule a 6s
+        3s add a one low
+        4s schedule a 2s
+        5s done a success requeue 10s
+        5s next
+        5s done a success requeue 10s
+        6s show a
+        6s schedule a 1s
+        7s next
+        7s schedule a 1s
+        7s done a failure backoff 3s
+        8s schedule a 0s
+        8s show a
+        ",
+        expect![[r#"
+            0s show a: Waiting, next run Some(3s), failures 0, []
+            0s show b: idle
+            3s next: run a [] ready since 3s, Requeue
+            5s next: run a ["one"] ready since 5s, Low
+            6s show a: Waiting, next run Some(15s), failures 0, []
+            7s next: run a [] ready since 7s, Requeue
+            8s show a: BackingOff, next run Some(10s), failures 1, []
+        "#]],
+    );
+}
+
 // === Backoff ===
 
 /// T01, A14: the delays of a key grow up to the bound, and go on, while others are not touched. A

@@ -14,6 +14,8 @@ struct World {
     config: Config,
     triggers: &'static [(&'static str, Class, Priority)],
     outcomes: &'static [Outcome],
+    /// After how many seconds runs are asked for.
+    schedules: &'static [u64],
     /// In seconds.
     pauses: &'static [u64],
 }
@@ -63,7 +65,7 @@ impl World {
                 panic!("{}{error}", script(path));
             }
             let named = match step {
-                Step::Add { key, .. } => {
+                Step::Add { key, .. } | Step::Schedule { key, .. } => {
                     named.max(KEYS.iter().take_while(|&&other| other <= key).count())
                 }
                 Step::Next | Step::Done { .. } | Step::Forget { .. } | Step::Pass { .. } => named,
@@ -85,6 +87,10 @@ impl World {
                     class,
                     priority,
                 });
+            }
+            for &secs in self.schedules {
+                let after = Duration::from_secs(secs);
+                steps.push(Step::Schedule { key, after });
             }
         }
         for &key in &KEYS[..named] {
@@ -131,6 +137,7 @@ fn outcomes() {
         config: config(),
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, REQUEUE, BACKOFF, FIXED],
+        schedules: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 162_247);
@@ -143,6 +150,7 @@ fn priorities() {
         config: config().concurrency(1).ageing(Duration::from_secs(2)),
         triggers: &[SPEC, CHILD, LIST],
         outcomes: &[AWAIT, BACKOFF],
+        schedules: &[],
         pauses: &[1, 3],
     };
     assert_eq!(world.explore(), 738_505);
@@ -157,6 +165,7 @@ fn debounce() {
             .debounce_max_wait(Duration::from_secs(3)),
         triggers: &[SPEC, CHILD],
         outcomes: &[REQUEUE, BACKOFF],
+        schedules: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 84_907);
@@ -171,7 +180,21 @@ fn rate_limit() {
         }),
         triggers: &[SPEC],
         outcomes: &[AWAIT, REQUEUE],
+        schedules: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 11_772);
+}
+
+/// Runs at a time that somebody asks for, next to debounced triggers and all kinds of timers.
+#[test]
+fn schedules() {
+    let world = World {
+        config: config().debounce(Duration::from_secs(2)),
+        triggers: &[SPEC],
+        outcomes: &[REQUEUE, BACKOFF],
+        schedules: &[1, 3],
+        pauses: &[1],
+    };
+    assert_eq!(world.explore(), 358_854);
 }
