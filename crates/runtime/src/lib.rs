@@ -27,6 +27,8 @@
 //!   [`WatchStreamExt`] what can be done with it.
 //! - [`predicates`] say which changes matter.
 //! - [`reflector()`] keeps a [store](reflector::Store) of objects up to date.
+//! - [`finalizer()`] cleans up after objects that are deleted, [`events`] tell people what happens,
+//!   and [`wait`] waits until an object is as wanted.
 //!
 //! # What it promises
 //!
@@ -40,8 +42,7 @@
 //!
 //! # What it does not do yet
 //!
-//! `finalizer`, `events`, `wait`, leader election, metrics and status conditions are not
-//! there.
+//! Leader election, metrics and status conditions are not there.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
@@ -50,20 +51,25 @@ mod documents {}
 
 pub mod controller;
 pub mod error_policy;
+pub mod events;
+pub mod finalizer;
 mod predicate;
 pub mod reflector;
 pub mod scheduler;
 mod signal;
 mod task;
 pub mod utils;
+pub mod wait;
 pub mod watcher;
 
 pub use self::{
     controller::{Action, Config, Controller, applier},
+    finalizer::finalizer,
     predicate::{Predicate, PredicateConfig, predicates},
     reflector::reflector,
     scheduler::scheduler,
     utils::WatchStreamExt,
+    wait::conditions,
     watcher::watcher,
 };
 pub use homeostat_core::{backoff::Backoff, queue::RateLimit};

@@ -1,4 +1,5 @@
-//! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner.
+//! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner; what
+//! has none ends by itself.
 
 use std::{
     any::Any,
@@ -55,6 +56,11 @@ pub(crate) fn spawn<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> Task<T> {
     Task(tokio::spawn(future))
+}
+
+/// Starts a task that nobody owns, in the runtime that this is called in. It has to end by itself.
+pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(future);
 }
 
 /// Calls `f`, with a panic as its message.
