@@ -62,8 +62,8 @@ pub(crate) struct Context<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) reach: Reach<'a>,
     pub(crate) writer: &'a Writer,
-    /// Now, as objects show it.
-    pub(crate) now: &'a str,
+    /// Now, as objects show it; none if the entry is to have no time.
+    pub(crate) now: Option<&'a str>,
 }
 
 // === impl Reach ===
@@ -113,7 +113,7 @@ pub(crate) fn update(
     managers.take_from_all(&taken.union(&removed));
     let owned = strip(taken);
     if !owned.is_empty() {
-        managers.give(writer, &owned, Some(now));
+        managers.give(writer, &owned, now);
     }
     managers.cap();
     managers
@@ -166,7 +166,7 @@ pub(crate) fn apply(
     managers.take_from_all(&reach.limit(removed));
     let changed = new != *live;
     let time = if changed {
-        Some(now.to_owned())
+        now.map(str::to_owned)
     } else {
         last.and_then(|last| last.time)
     };

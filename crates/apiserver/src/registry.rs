@@ -3,16 +3,19 @@
 
 mod accept;
 mod admission;
+mod content;
 mod create;
 mod defaults;
 mod definitions;
 mod delete;
 mod list;
 mod metadata;
+mod names;
 mod ownership;
 mod patch;
 mod selector;
 mod update;
+mod view;
 
 use std::sync::Arc;
 
@@ -24,6 +27,8 @@ pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALI
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};
 pub(crate) use self::patch::{Patch, PatchKind};
 pub(crate) use self::selector::Selection;
+pub(crate) use self::view::present;
+use self::view::to_storage;
 use crate::config::Config;
 use crate::environment::{Clock, Entropy, seconds};
 use crate::object;
@@ -195,7 +200,7 @@ impl Registry {
         let mut new = Value::clone(&present(&target.resource, &old));
         change(&mut new);
         let before = self.store.revision();
-        let outcome = self.change(&target, new, None, &old, &update::Origin::Patch, options);
+        let outcome = self.change(&target, new, None, &old, update::Origin::Patch, options);
         outcome.is_ok() && self.store.revision() != before
     }
 
@@ -267,27 +272,6 @@ impl Target {
     pub(crate) fn is_subresource(&self, name: &str) -> bool {
         self.subresource.as_deref() == Some(name)
     }
-}
-
-/// An object as the version of the resource shows it.
-pub(crate) fn present(resource: &Resource, object: &Object) -> Object {
-    let api_version = resource.api_version();
-    if object["apiVersion"] == api_version.as_str() {
-        return Arc::clone(object);
-    }
-    let mut shown = Value::clone(object);
-    shown["apiVersion"] = json!(api_version);
-    Arc::new(shown)
-}
-
-/// Gives an object the apiVersion under which its resource is stored.
-fn to_storage(resource: &Resource, object: &mut Value) {
-    let version = resource
-        .custom
-        .as_ref()
-        .map_or(&resource.version, |custom| &custom.storage_version);
-    object["apiVersion"] = json!(crate::resource::api_version(&resource.group, version));
-    object["kind"] = json!(resource.kind);
 }
 
 /// Whether a generation is kept for the object.

@@ -43,6 +43,10 @@ pub(crate) struct Custom {
     pub(crate) scale: Option<ScalePaths>,
     /// The version in which objects are stored.
     pub(crate) storage_version: String,
+    /// The schema as the definition states it.
+    pub(crate) structural: Value,
+    /// Whether there is a default anywhere in it.
+    pub(crate) has_defaults: bool,
     /// Whether the definition is being deleted: then nothing can be created.
     pub(crate) terminating: bool,
     /// What to tell the users of a deprecated version.

@@ -4,6 +4,7 @@
 
 mod decode;
 mod structural;
+mod validate;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin};
 pub(crate) use self::structural::from_structural;
+pub(crate) use self::validate::validate;
 
 /// The shape of a value.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -22,6 +24,7 @@ pub(crate) struct Schema {
     pub(crate) reference: Option<String>,
     #[serde(rename = "type")]
     pub(crate) kind: Option<TypeName>,
+    pub(crate) format: Option<String>,
     /// Members of an object.
     pub(crate) fields: BTreeMap<String, Schema>,
     pub(crate) required: Vec<String>,
@@ -171,6 +174,11 @@ impl Schema {
         self.patch_strategy
             .as_deref()
             .is_some_and(|strategies| strategies.split(',').any(|one| one == strategy))
+    }
+
+    /// Whether anything is said about the JSON type of values.
+    pub(crate) fn has_types(&self) -> bool {
+        self.resolved().kind.is_some()
     }
 
     /// Whether values of this JSON type are expected.

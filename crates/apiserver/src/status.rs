@@ -205,6 +205,19 @@ impl Status {
         status
     }
 
+    /// A patch whose outcome cannot be taken in.
+    pub(crate) fn bad_patch(why: &str) -> Self {
+        let subject = Subject {
+            group: "",
+            kind: "",
+            name: "",
+        };
+        let cause = Cause::invalid("patch", &Value::Null, why);
+        let mut status = Self::invalid(subject, vec![cause]);
+        status.message = format!(" \"\" is invalid: patch: Invalid value: {why}");
+        status
+    }
+
     /// A patch that cannot be applied.
     pub(crate) fn rejected() -> Self {
         Self::new(
@@ -343,6 +356,31 @@ impl Cause {
             message,
             field: field.into(),
         }
+    }
+
+    /// `value` is shown as JSON.
+    pub(crate) fn wrong_type(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        let message = format!("Invalid value: {value}: {why}");
+        Self::new("FieldValueTypeInvalid", field, message)
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Self {
+        let message = format!("Too long: may not be more than {max} bytes");
+        Self::new("FieldValueTooLong", field, message)
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, found: u64, max: u64) -> Self {
+        let message = format!("Too many: {found}: must have at most {max} items");
+        Self::new("FieldValueTooMany", field, message)
+    }
+
+    /// `value` is shown as JSON.
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {value}"),
+        )
     }
 
     /// A cause that only says why.

@@ -108,15 +108,14 @@ impl Query {
         }
         let manager = self.get("fieldManager");
         if manager.chars().count() > MAX_MANAGER_LENGTH {
-            let why = format!("may not be more than {MAX_MANAGER_LENGTH} bytes");
-            causes.push(Cause::invalid("fieldManager", &json!(manager), &why));
+            causes.push(Cause::too_long("fieldManager", MAX_MANAGER_LENGTH as u64));
         }
         let validation = match self.get("fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
             other => {
-                let supported = ["Ignore", "Strict", "Warn"];
+                let supported = ["", "Ignore", "Strict", "Warn"];
                 causes.push(Cause::not_supported(
                     "fieldValidation",
                     &json!(other),

@@ -12,7 +12,7 @@ pub(super) use self::accept::Presentation;
 use super::route::ResourcePath;
 use super::service::Incoming;
 use super::{Answer, watch};
-use crate::registry::{ListWant, Patch, PatchKind, Registry, Reply, Target};
+use crate::registry::{ListWant, Patch, PatchKind, Registry, Reply, Target, parse_version};
 use crate::resource::{Catalog, Resource};
 use crate::server::Core;
 use crate::status::Status;
@@ -77,10 +77,7 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
     let result = match verb {
         Verb::Watch => open_watch(core, target.clone(), request, presentation),
         Verb::List => list(core, &target, request, presentation).await,
-        Verb::Get => {
-            let found = core.stage.with(|registry| registry.get(&target));
-            found.map(|object| presentation.object(&target.resource, object, 200, Vec::new()))
-        }
+        Verb::Get => get(core, &target, request, presentation).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
             return write(core, &target, verb, request, presentation);
         }
@@ -97,8 +94,34 @@ fn open_watch(
     request: &Incoming,
     presentation: Presentation,
 ) -> Result<Answer, Status> {
-    let options = request.query.list_options(&target.resource)?;
+    let mut target = target;
+    let mut options = request.query.list_options(&target.resource)?;
+    // The old path of an object's watch.
+    if !target.name.is_empty() {
+        options
+            .selection
+            .only_name(&std::mem::take(&mut target.name));
+    }
     watch::open(core, target, options, presentation).map(Answer::Events)
+}
+
+async fn get(
+    core: &Arc<Core>,
+    target: &Target,
+    request: &Incoming,
+    presentation: Presentation,
+) -> Result<Answer, Status> {
+    let version = parse_version(request.query.get("resourceVersion"))
+        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+    reach(core, version).await;
+    let object = core.stage.with(|registry| {
+        let current = registry.store.revision();
+        if version > current {
+            return Err(Status::future_version(version, current));
+        }
+        registry.get(target)
+    })?;
+    Ok(presentation.object(&target.resource, object, 200, Vec::new()))
 }
 
 async fn list(
@@ -111,16 +134,20 @@ async fn list(
     options.check_list()?;
     if options.continue_token.is_empty() {
         let (ListWant::NotOlderThan(version) | ListWant::Exact(version)) = options.want()?;
-        let mut revisions = core.stage.with(|registry| registry.store.revisions());
-        // Without an answer in time the list itself says that the version is in the future.
-        let reached = revisions.wait_for(|revision| *revision >= version);
-        let _ = timeout(core.config.fresh_read_timeout, reached).await;
+        reach(core, version).await;
     }
     let body = core
         .stage
         .with(|registry| registry.list(target, &options))?;
     let body = core.faults.corrupted_list(&target.resource, body);
     Ok(presentation.list(&target.resource, body))
+}
+
+/// Waits for a version, but not for long; whoever needs it has to look whether it is there.
+async fn reach(core: &Arc<Core>, version: u64) {
+    let mut revisions = core.stage.with(|registry| registry.store.revisions());
+    let reached = revisions.wait_for(|revision| *revision >= version);
+    let _ = timeout(core.config.fresh_read_timeout, reached).await;
 }
 
 /// The target of a request and what is to be done to it.
@@ -155,7 +182,15 @@ fn find(
         return Err(unknown_subresource(resource, &target).into());
     }
     let verb = verb(&target, path, request).map_err(Answer::from)?;
+    if verb == Verb::Create && target.resource.is_custom() && is_misplaced(&target) {
+        return Err(Answer::page_not_found());
+    }
     Ok((target, verb))
+}
+
+/// Whether a namespace is missing.
+fn is_misplaced(target: &Target) -> bool {
+    target.resource.namespaced && target.namespace.is_empty()
 }
 
 /// The answer for a resource that nobody serves.
@@ -178,8 +213,9 @@ fn unknown_subresource(resource: &Resource, target: &Target) -> Status {
 fn verb(target: &Target, path: &ResourcePath, request: &Incoming) -> Result<Verb, Status> {
     let resource = &target.resource;
     let collection = target.name.is_empty();
-    let watching = request.query.flag("watch") || path.watch;
+    let watching = request.query.flag("watch");
     let verb = match request.method.as_str() {
+        "GET" | "HEAD" if path.watch => Verb::Watch,
         "GET" | "HEAD" if !collection => Verb::Get,
         "GET" | "HEAD" if watching => Verb::Watch,
         "GET" | "HEAD" => Verb::List,
@@ -199,12 +235,13 @@ fn verb(target: &Target, path: &ResourcePath, request: &Incoming) -> Result<Verb
     let known = verbs.is_some_and(|verbs| verbs.iter().any(|one| one == verb.name()));
     let fits = match verb {
         Verb::Create if target.subresource.is_some() => true,
-        Verb::Create => collection && (!resource.namespaced || !target.namespace.is_empty()),
+
+        Verb::Create => collection && (resource.is_custom() || !is_misplaced(target)),
         Verb::Update | Verb::Patch if resource.is_custom() && collection => {
             return Err(Status::bad_request("name must be provided"));
         }
         Verb::Update | Verb::Patch => !collection,
-        Verb::DeleteCollection => !resource.namespaced || !target.namespace.is_empty(),
+        Verb::DeleteCollection => !is_misplaced(target),
         Verb::Get | Verb::List | Verb::Watch | Verb::Delete => true,
     };
     if known && fits {

@@ -112,9 +112,10 @@ impl Watch {
             .store
             .scan(storage, namespace.as_deref(), current, None)
             .filter(|(_, object)| {
-                self.options
-                    .selection
-                    .matches(&self.target.resource, object)
+                self.options.selection.matches(
+                    &self.target.resource,
+                    &present(&self.target.resource, object),
+                )
             })
             .map(|(_, object)| Arc::clone(object))
             .collect();
@@ -209,9 +210,9 @@ impl Watch {
         let before = change
             .previous
             .as_ref()
-            .is_some_and(|object| selection.matches(resource, object));
-        let after =
-            change.kind != ChangeKind::Deleted && selection.matches(resource, &change.object);
+            .is_some_and(|object| selection.matches(resource, &present(resource, object)));
+        let after = change.kind != ChangeKind::Deleted
+            && selection.matches(resource, &present(resource, &change.object));
         match (before, after) {
             (false, false) => {}
             (false, true) => self.push("ADDED", &change.object),

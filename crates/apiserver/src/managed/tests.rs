@@ -45,7 +45,7 @@ fn play(steps: &[(&str, Operation, Value)]) -> (Value, Vec<(String, Vec<String>)
             schema: &schema,
             reach: Reach::Everything,
             writer: &writer,
-            now: "t",
+            now: Some("t"),
         };
         let body = json!({ "spec": spec });
         match operation {
@@ -150,7 +150,7 @@ fn the_first_apply_of_an_untracked_object_meets_its_fields() {
         schema: &schema,
         reach: Reach::Everything,
         writer: &writer,
-        now: "t",
+        now: Some("t"),
     };
     let live = json!({ "spec": { "replicas": 1 } });
     let config = json!({ "spec": { "replicas": 2 } });
@@ -177,14 +177,14 @@ fn the_same_apply_again_changes_nothing() {
         schema: &schema,
         reach: Reach::Everything,
         writer: &writer,
-        now: "1",
+        now: Some("1"),
     };
     let first = apply(context, &json!({}), &config, Managers::default(), false)
         .ok()
         .unwrap();
     let object = first.object.unwrap();
     let later = Context {
-        now: "2",
+        now: Some("2"),
         ..context
     };
     let second = apply(later, &object, &config, first.managers.clone(), false)

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::update::Origin;
 use super::{FieldValidation, Target, WriteOptions, to_storage};
 use crate::object;
 use crate::resource::Resource;
@@ -57,14 +58,17 @@ pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), St
     Ok(())
 }
 
-/// Brings a body into the form in which it is stored. Answers what to warn about.
+/// Brings a body into its canonical form: what is not known is dropped, defaults of custom objects
+/// are filled in. Answers what to warn about.
 ///
 /// # Errors
 ///
-/// 400 where members are not known and the request wants that to be an error.
+/// 400 (422 for a patch) where a member has the wrong type, or is not known and the request wants that
+/// to be an error.
 pub(super) fn decode(
     resource: &Resource,
     body: &mut Value,
+    origin: Origin,
     options: &WriteOptions,
 ) -> Result<Vec<String>, Status> {
     let decoded = if resource.is_custom() {
@@ -72,15 +76,29 @@ pub(super) fn decode(
     } else {
         decode_builtin(body, &resource.schema)
     };
-    to_storage(resource, body);
-    report_unknown(resource, &decoded.unknown, options.validation)
+    if let Some(problem) = decoded.problem {
+        return Err(refuse(resource, origin, &problem));
+    }
+    report_unknown(resource, &decoded.unknown, origin, options.validation)
 }
 
-/// Brings an object into the form that comes back from storage.
+fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
+    let Resource { kind, version, .. } = resource;
+    match origin {
+        Origin::Put => Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        )),
+        Origin::Patch => Status::bad_patch(why),
+    }
+}
+
+/// Brings an object into the form in which it is stored and comes back.
 pub(super) fn finish(resource: &Resource, object: &mut Value) {
     if !resource.is_custom() {
+        decode_builtin(object, &resource.schema);
         finish_builtin(object, &resource.schema);
     }
+    to_storage(resource, object);
 }
 
 /// An object about which nothing was said.
@@ -95,6 +113,7 @@ pub(super) fn nothing(resource: &Resource) -> Value {
 fn report_unknown(
     resource: &Resource,
     unknown: &[String],
+    origin: Origin,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
     let found: Vec<String> = unknown
@@ -105,13 +124,10 @@ fn report_unknown(
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(found),
         FieldValidation::Strict if found.is_empty() => Ok(Vec::new()),
-        FieldValidation::Strict => Err(Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            resource.kind,
-            resource.version,
-            resource.kind,
-            found.join(", ")
-        ))),
+        FieldValidation::Strict => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(refuse(resource, origin, &why))
+        }
     }
 }
 

@@ -103,6 +103,18 @@ impl Registry {
             body["spec"]["clusterIP"] = json!(address);
         }
         body["spec"]["clusterIPs"] = json!([body["spec"]["clusterIP"]]);
+        // A headless service without a selector is for every family.
+        let anywhere = body["spec"]["clusterIP"] == "None" && body["spec"]["selector"].is_null();
+        let (families, policy) = if anywhere {
+            (json!(["IPv4", "IPv6"]), "RequireDualStack")
+        } else {
+            (json!(["IPv4"]), "SingleStack")
+        };
+        for (member, value) in [("ipFamilies", families), ("ipFamilyPolicy", json!(policy))] {
+            if body["spec"][member].is_null() {
+                body["spec"][member] = value;
+            }
+        }
     }
 
     /// An address of 10.96.0.0/12 that no service has.

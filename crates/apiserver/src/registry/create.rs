@@ -3,7 +3,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, validate_new};
-use super::{Registry, Reply, Target, WriteOptions, accept, defaults, ownership, present};
+use super::update::Origin;
+use super::{Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present};
 use crate::managed::Managers;
 use crate::object;
 use crate::status::{Cause, Status};
@@ -41,7 +42,7 @@ impl Registry {
         let resource = &target.resource;
         accept::check_type(resource, &mut body)?;
         accept::settle_namespace(target, &mut body)?;
-        let mut warnings = accept::decode(resource, &mut body, options)?;
+        let mut warnings = accept::decode(resource, &mut body, Origin::Put, options)?;
         self.create_decoded(target, body, None, options, &mut warnings)
             .map_err(|status| Status {
                 warnings: warnings.clone(),
@@ -79,11 +80,13 @@ impl Registry {
         ownership::set(&mut body, &managers);
         if resource.has_status() {
             drop_status(&mut body);
+            defaults::fill_status(resource, &mut body);
         }
         self.allocate(target, &mut body, None)?;
-        accept::finish(resource, &mut body);
         self.set_server_metadata(target, &mut body);
         validate_new(target, &body)?;
+        warnings.extend(names::finalizer_warnings(resource, &body));
+        accept::finish(resource, &mut body);
         if !object::resource_version(&body).is_empty() {
             return Err(Status::internal(
                 "resourceVersion should not be set on objects to be created",

@@ -7,9 +7,11 @@ use crate::object;
 use crate::resource::Resource;
 
 /// Members of `filled` that are not defaults: they are allocated, or put by admission.
-const ALLOCATED: [&str; 6] = [
+const ALLOCATED: [&str; 8] = [
     "clusterIP",
     "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
     "uid",
     "tolerations",
     "priority",
@@ -39,6 +41,16 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         && let Some(members) = object.as_object_mut()
     {
         fill_members(filled, members);
+    }
+}
+
+/// Fills in the status of a new object.
+pub(super) fn fill_status(resource: &Resource, object: &mut Value) {
+    let status = &resource.lifecycle.filled["status"];
+    if let Some(members) = status.as_object()
+        && !resource.is("", "namespaces")
+    {
+        fill_members(members, object::member_mut(object, "status"));
     }
 }
 

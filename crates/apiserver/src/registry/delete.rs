@@ -145,13 +145,21 @@ impl Registry {
         let old = Arc::clone(self.stored(target)?);
         check_preconditions(&resource, &old, options)?;
         match self.mark(&resource, &old, options) {
-            Mark::Gone(last) => {
-                if !options.dry_run {
-                    self.erase(target, &old);
-                }
+            Mark::Gone(mut last) => {
+                let removed = if options.dry_run {
+                    None
+                } else {
+                    self.erase(target)
+                };
                 Ok(match resource.lifecycle.delete_answers {
                     DeleteAnswer::Status => Arc::new(success(&resource, &old)),
-                    DeleteAnswer::Object => present(&resource, &Arc::new(last)),
+                    DeleteAnswer::Object => {
+                        let version = removed.as_deref().unwrap_or(&old);
+                        let version = version["metadata"]["resourceVersion"].clone();
+                        object::metadata_mut(&mut last)
+                            .insert("resourceVersion".to_owned(), version);
+                        present(&resource, &Arc::new(last))
+                    }
                 })
             }
             Mark::Held(new) if new == *old || options.dry_run => {
@@ -215,7 +223,10 @@ impl Registry {
             let metadata = object::metadata_mut(&mut new);
             let time = time.unwrap_or(jiff::Timestamp::MAX);
             metadata.insert("deletionTimestamp".to_owned(), json!(seconds(time)));
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+            // The end of a namespace is not a matter of grace.
+            if !resource.is("", "namespaces") {
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+            }
             if first && has_generation(resource, old) {
                 let raised = json!(object::generation(old) + 1);
                 metadata.insert("generation".to_owned(), raised);

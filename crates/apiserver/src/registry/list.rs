@@ -209,24 +209,28 @@ impl Registry {
         let start = self.start(target, options)?;
         let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
         let storage = &target.resource.storage;
-        let mut found = self
-            .store
-            .scan(storage, namespace, start.at, start.after.as_ref())
-            .filter(|(_, object)| options.selection.matches(&target.resource, object))
-            .map(|(key, object)| (key, present(&target.resource, object)));
         // With a version of 0 a real server answers from memory, where a limit means nothing.
         let limit = if options.limit == 0 || options.resource_version == "0" {
             usize::MAX
         } else {
             options.limit
         };
+        let mut stored = self
+            .store
+            .scan(storage, namespace, start.at, start.after.as_ref());
         let mut items = Vec::new();
         let mut last: Option<&Key> = None;
-        for (key, object) in found.by_ref().take(limit) {
-            last = Some(key);
-            items.push(object);
+        while items.len() < limit
+            && let Some((key, object)) = stored.next()
+        {
+            let shown = present(&target.resource, object);
+            if options.selection.matches(&target.resource, &shown) {
+                last = Some(key);
+                items.push(shown);
+            }
         }
-        let rest = found.count();
+        // The server does not look whether one of the rest matches.
+        let rest = stored.count();
         let next = last.filter(|_| rest > 0).map(|key| {
             token(
                 i64::try_from(start.shown).unwrap_or(i64::MAX),

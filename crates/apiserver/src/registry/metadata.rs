@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::Target;
+use super::{Target, content, names};
 use crate::object;
 use crate::status::{Cause, Status};
 
 /// Members of metadata that an update cannot change: it keeps what is stored.
-const KEPT_MEMBERS: [&str; 4] = ["uid", "creationTimestamp", "generation", "selfLink"];
+const KEPT_MEMBERS: [&str; 3] = ["creationTimestamp", "generation", "selfLink"];
 
-/// Deletion marks: kept when left out, refused when different.
-const DELETION_MEMBERS: [&str; 2] = ["deletionTimestamp", "deletionGracePeriodSeconds"];
+/// Members that are kept when left out, and refused when different.
+const IMMUTABLE_MEMBERS: [&str; 3] = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
 /// Drops owner references to an owner that was already named. Answers a warning if there were any.
 pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
@@ -40,18 +40,24 @@ pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
     })
 }
 
-/// Checks the metadata of a new object.
+/// Checks a new object.
 ///
 /// # Errors
 ///
 /// 422 with a cause for each rule that is broken.
 pub(super) fn validate_new(target: &Target, object: &Value) -> Result<(), Status> {
-    let causes = owner_causes(object);
+    let resource = &target.resource;
+    let mut causes = names::name_causes(resource, object::name(object));
+    causes.extend(names::label_causes(object));
+    causes.extend(names::annotation_causes(object));
+    causes.extend(owner_causes(object));
+    causes.extend(names::finalizer_causes(resource, object));
+    causes.extend(content::causes(target, object, None));
     if causes.is_empty() {
         return Ok(());
     }
     Err(Status::invalid(
-        target.resource.kind_subject(object::name(object)),
+        resource.kind_subject(object::name(object)),
         causes,
     ))
 }
@@ -66,7 +72,7 @@ pub(super) fn keep_server_members(new: &mut Value, old: &Value) {
             None => metadata.remove(member),
         };
     }
-    for member in DELETION_MEMBERS {
+    for member in IMMUTABLE_MEMBERS {
         let absent = metadata.get(member).is_none_or(Value::is_null);
         if let (true, Some(value)) = (absent, kept.get(member)) {
             metadata.insert(member.to_owned(), value.clone());
@@ -74,31 +80,42 @@ pub(super) fn keep_server_members(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks what an update makes of the metadata.
+/// Checks what an update makes of an object.
 ///
 /// # Errors
 ///
 /// 422 with a cause for each rule that is broken.
 pub(super) fn validate_update(target: &Target, new: &Value, old: &Value) -> Result<(), Status> {
-    let mut causes = immutable_causes(new, old);
-    causes.extend(finalizer_causes(new, old));
-    causes.extend(owner_causes(new));
+    let resource = &target.resource;
+    let update = || {
+        let mut causes: Vec<Cause> = added_finalizers(new, old).into_iter().collect();
+        causes.extend(immutable_causes(new, old));
+        causes.extend(names::label_causes(new));
+        causes.extend(names::annotation_causes(new));
+        causes.extend(owner_causes(new));
+        causes
+    };
+    let mut causes = update();
+    if resource.is_custom() {
+        // The recorded server checks a custom object's metadata as an update, as an object, and as
+        // an update once more, and reports everything.
+        causes.extend(names::label_causes(new));
+        causes.extend(names::annotation_causes(new));
+        causes.extend(update());
+    }
+    causes.extend(content::causes(target, new, Some(old)));
     if causes.is_empty() {
         return Ok(());
     }
-    // The recorded server checks custom objects' metadata twice and reports both.
-    if target.resource.is_custom() && !immutable_causes(new, old).is_empty() {
-        causes.extend(causes.clone());
-    }
     Err(Status::invalid(
-        target.resource.kind_subject(object::name(new)),
+        resource.kind_subject(object::name(new)),
         causes,
     ))
 }
 
 fn immutable_causes(new: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for member in DELETION_MEMBERS {
+    for member in IMMUTABLE_MEMBERS {
         let value = &new["metadata"][member];
         if !value.is_null() && *value != old["metadata"][member] {
             let field = format!("metadata.{member}");
@@ -108,7 +125,7 @@ fn immutable_causes(new: &Value, old: &Value) -> Vec<Cause> {
     causes
 }
 
-fn finalizer_causes(new: &Value, old: &Value) -> Option<Cause> {
+fn added_finalizers(new: &Value, old: &Value) -> Option<Cause> {
     if !object::is_being_deleted(old) {
         return None;
     }
@@ -161,7 +178,29 @@ fn owner_causes(object: &Value) -> Vec<Cause> {
             "Only one reference can have Controller set to true. Found \"true\" in references for \
              {first} and {second}"
         );
-        causes.push(Cause::invalid(field, &json!(owners), &why));
+        let list: Vec<String> = owners.iter().map(in_declared_order).collect();
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            field: field.to_owned(),
+            message: format!("Invalid value: [{}]: {why}", list.join(",")),
+        });
     }
     causes
+}
+
+/// An owner reference as JSON with its members in the order of their declaration.
+fn in_declared_order(owner: &Value) -> String {
+    let members = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let written: Vec<String> = members
+        .iter()
+        .filter_map(|member| Some(format!("{member:?}:{}", owner.get(*member)?)))
+        .collect();
+    format!("{{{}}}", written.join(","))
 }

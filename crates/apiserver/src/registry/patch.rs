@@ -75,13 +75,24 @@ impl Registry {
             accept::check_type(&resource, &mut new)?;
         }
         check_identity(target, &new)?;
-        self.change(target, new, None, &old, &Origin::Patch, options)
+        self.change(target, new, None, &old, Origin::Patch, options)
     }
 }
 
 /// A patch cannot give an object another name or namespace.
 fn check_identity(target: &Target, new: &Value) -> Result<(), Status> {
-    let name = object::name(new);
+    check_name(target, new)?;
+    if object::namespace(new) != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// The name in a body must be that of the request.
+pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
+    let name = object::name(body);
     if name.is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -93,11 +104,6 @@ fn check_identity(target: &Target, new: &Value) -> Result<(), Status> {
             "the name of the object ({name}) does not match the name on the URL ({})",
             target.name
         )));
-    }
-    if object::namespace(new) != target.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
     }
     Ok(())
 }

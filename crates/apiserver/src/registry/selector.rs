@@ -50,13 +50,20 @@ impl Selection {
         let fields = parse_fields(fields)?;
         for term in &fields {
             if !resource.field_selectors.contains(&term.path) {
-                let path = &term.path;
-                return Err(Status::bad_request(format!(
-                    "field label not supported: {path}"
-                )));
+                return Err(unsupported(resource, &term.path));
             }
         }
         Ok(Self { labels, fields })
+    }
+
+    /// Leaves out objects of other names.
+    pub(crate) fn only_name(&mut self, name: &str) {
+        let path = "metadata.name".to_owned();
+        self.fields.push(FieldTerm {
+            path,
+            equal: true,
+            value: name.to_owned(),
+        });
     }
 
     /// Whether nothing is left out.
@@ -71,6 +78,23 @@ impl Selection {
                 (value == term.value) == term.equal
             })
     }
+}
+
+/// Kinds that only select by name and namespace say so.
+fn unsupported(resource: &Resource, path: &str) -> Status {
+    let known = ["metadata.name", "metadata.namespace"];
+    let only_these = resource
+        .field_selectors
+        .iter()
+        .all(|one| known.contains(&one.as_str()));
+    Status::bad_request(if only_these && !resource.is_custom() {
+        format!(
+            "{path:?} is not a known field selector: only \"metadata.name\", \
+             \"metadata.namespace\""
+        )
+    } else {
+        format!("field label not supported: {path}")
+    })
 }
 
 /// The text of a field; what is not there is the empty text.
@@ -363,10 +387,9 @@ pub(super) fn printed(selector: &Value) -> String {
     {
         let key = expression["key"].as_str().unwrap_or_default();
         let values = expression["values"].as_array().into_iter().flatten();
-        let list = values
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join(",");
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let list = values.join(",");
         parts.push(match expression["operator"].as_str() {
             Some("In") => format!("{key} in ({list})"),
             Some("NotIn") => format!("{key} notin ({list})"),

@@ -15,6 +15,7 @@ use crate::status::{Cause, Status};
 use crate::storage::Object;
 
 /// How a new state comes about.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Origin {
     /// A client sent the whole object.
     Put,
@@ -41,26 +42,18 @@ impl Registry {
         } else {
             accept::check_type(&resource, &mut body)?;
         }
-        check_name(target, &body)?;
+        super::patch::check_name(target, &body)?;
         accept::settle_namespace(target, &mut body)?;
         let Some(old) = self.store.get(&target.key()).cloned() else {
             if resource.lifecycle.create_by_put && target.subresource.is_none() {
+                check_uid(target, object::uid(&body), "")?;
                 object::metadata_mut(&mut body).remove("resourceVersion");
                 return self.create(target, body, options);
             }
             return Err(Status::not_found(resource.subject(&target.name)));
         };
-        let uid = object::uid(&body);
-        if !uid.is_empty() && uid != object::uid(&old) {
-            return Err(Status::conflict(
-                resource.subject(&target.name),
-                &format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                    object::uid(&old)
-                ),
-            ));
-        }
-        self.change(target, body, None, &old, &Origin::Put, options)
+        check_uid(target, object::uid(&body), object::uid(&old))?;
+        self.change(target, body, None, &old, Origin::Put, options)
     }
 
     /// Puts a new state, which came about from a request, in the place of the stored one. Without
@@ -71,7 +64,7 @@ impl Registry {
         new: Value,
         managers: Option<Managers>,
         old: &Object,
-        origin: &Origin,
+        origin: Origin,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = &target.resource;
@@ -79,13 +72,15 @@ impl Registry {
             return self.change_scale(target, &new, managers, old, options);
         }
         let mut new = new;
-        let mut warnings = accept::decode(resource, &mut new, options)?;
-        check_version(target, &new, old, origin)?;
+        let old_shown = present(resource, old);
+        let shown = &*old_shown;
+        let mut warnings = accept::decode(resource, &mut new, origin, options)?;
+        check_version(target, &new, shown, origin)?;
         warnings.extend(dedup_owners(&mut new));
         defaults::fill(resource, &mut new);
         let managers = managers.unwrap_or_else(|| {
-            let known = ownership::of_update(target, &new, old);
-            self.track(target, Some(old), &new, known, options)
+            let known = ownership::of_update(target, &new, shown);
+            self.track(target, Some(shown), &new, known, options)
         });
         ownership::set(&mut new, &managers);
         let body = self.commit(target, new, old, options)?;
@@ -104,27 +99,27 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Object, Status> {
         let resource = &target.resource;
-        separate(target, &mut new, old);
+        let shown = present(resource, old);
+        separate(target, &mut new, &shown);
         if target.subresource.is_none() {
-            self.allocate(target, &mut new, Some(old))?;
+            self.allocate(target, &mut new, Some(&shown))?;
         }
-        accept::finish(resource, &mut new);
-        keep_server_members(&mut new, old);
-        validate_update(target, &new, old)?;
-        raise_generation(resource, &mut new, old);
-        let metadata = object::metadata_mut(&mut new);
-        metadata.insert(
+        keep_server_members(&mut new, &shown);
+        validate_update(target, &new, &shown)?;
+        raise_generation(resource, &mut new, &shown);
+        object::metadata_mut(&mut new).insert(
             "resourceVersion".to_owned(),
-            old["metadata"]["resourceVersion"].clone(),
+            shown["metadata"]["resourceVersion"].clone(),
         );
+        accept::finish(resource, &mut new);
         if finishes_deletion(target, &new, old) {
             if !options.dry_run {
-                self.erase(target, old);
+                self.erase(target);
             }
             return Ok(present(resource, &Arc::new(new)));
         }
         if same_but_for_times(&new, old) {
-            return Ok(present(resource, old));
+            return Ok(shown);
         }
         if options.dry_run {
             return Ok(present(resource, &Arc::new(new)));
@@ -134,11 +129,12 @@ impl Registry {
         Ok(present(resource, &object))
     }
 
-    /// Removes the object from storage.
-    pub(super) fn erase(&mut self, target: &Target, _last: &Object) {
+    /// Removes the object from storage. Answers its last state at the revision of the removal.
+    pub(super) fn erase(&mut self, target: &Target) -> Option<Object> {
         let key = target.key();
-        self.store.remove(&key);
+        let last = self.store.remove(&key);
         self.definition_removed(&key);
+        last
     }
 
     fn change_scale(
@@ -168,14 +164,16 @@ impl Registry {
         if !version.is_empty() && version != object::resource_version(old) {
             return Err(Status::modified(resource.subject(&target.name)));
         }
-        let mut new = Value::clone(old);
+        let shown = present(resource, old);
+        let mut new = Value::clone(&shown);
         object::set_at(
             &mut new,
             &scale_paths(resource).spec_replicas,
             json!(replicas),
         );
-        let managers = managers
-            .unwrap_or_else(|| self.track(target, Some(old), &new, ownership::of(old), options));
+        let managers = managers.unwrap_or_else(|| {
+            self.track(target, Some(&shown), &new, ownership::of(&shown), options)
+        });
         ownership::set(&mut new, &managers);
         let object = self.commit(&target.main(), new, old, options)?;
         Ok(Reply {
@@ -186,22 +184,23 @@ impl Registry {
     }
 }
 
-/// The name in the body must be that of the request.
-fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
-    let name = object::name(body);
-    if name.is_empty() {
-        return Err(Status::bad_request("name must be provided"));
+/// A uid in a body means that very object.
+fn check_uid(target: &Target, uid: &str, stored: &str) -> Result<(), Status> {
+    if uid.is_empty() || uid == stored {
+        return Ok(());
     }
-    if name != target.name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
-    }
-    Ok(())
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        target.key()
+    );
+    Err(Status::conflict(
+        target.resource.subject(&target.name),
+        &why,
+    ))
 }
 
-fn check_version(target: &Target, new: &Value, old: &Value, origin: &Origin) -> Result<(), Status> {
+fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> Result<(), Status> {
     let resource = &target.resource;
     let version = object::resource_version(new);
     let absent = version.is_empty() || version == "0";

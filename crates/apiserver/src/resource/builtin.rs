@@ -109,7 +109,8 @@ fn builtin() -> &'static Builtin {
                 resources,
                 types,
             } = file;
-            for (name, schema) in types {
+            for (name, mut schema) in types {
+                mark_required_lists(&mut schema);
                 let full = if package.is_empty() {
                     name
                 } else {
@@ -159,6 +160,15 @@ impl Builtin {
             if let Some(inner) = field.reference.clone() {
                 self.mark(&inner, value);
             }
+        }
+    }
+}
+
+/// A list that must be there is written even if it is empty.
+fn mark_required_lists(schema: &mut Schema) {
+    for name in &schema.required {
+        if let Some(field) = schema.fields.get_mut(name) {
+            field.null_when_empty |= field.items.is_some() || field.values.is_some();
         }
     }
 }

@@ -48,7 +48,8 @@ fn served(definition: &Value, version: &Value) -> Resource {
     let kind = text(&names["kind"]);
     let status = version["subresources"]["status"].is_object();
     let scale = scale_paths(&version["subresources"]["scale"]);
-    let mut schema = from_structural(&version["schema"]["openAPIV3Schema"]);
+    let structural = version["schema"]["openAPIV3Schema"].clone();
+    let mut schema = from_structural(&structural);
     schema
         .fields
         .insert("metadata".to_owned(), Schema::object_meta());
@@ -81,6 +82,8 @@ fn served(definition: &Value, version: &Value) -> Resource {
         schema,
         custom: Some(Custom {
             scale,
+            has_defaults: has_defaults(&structural),
+            structural,
             storage_version: storage_version(definition),
             terminating: object::is_being_deleted(definition),
             deprecation: deprecation(&group, &kind, version),
@@ -89,6 +92,17 @@ fn served(definition: &Value, version: &Value) -> Resource {
         plural,
         kind,
     }
+}
+
+/// Whether there is a default anywhere in a schema.
+fn has_defaults(schema: &Value) -> bool {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let inner = [&schema["items"], &schema["additionalProperties"]];
+    schema.get("default").is_some()
+        || properties.map(|(_, schema)| schema).any(has_defaults)
+        || inner
+            .into_iter()
+            .any(|schema| schema.is_object() && has_defaults(schema))
 }
 
 /// The version in which objects are stored: the one that says so.

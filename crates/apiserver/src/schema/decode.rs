@@ -1,5 +1,6 @@
 //! Bringing what a client sent into the form in which it is stored.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Schema;
@@ -9,6 +10,8 @@ use super::Schema;
 pub(crate) struct Decoded {
     /// Paths of members that the schema does not know; they were dropped.
     pub(crate) unknown: Vec<String>,
+    /// The first member that has the wrong type.
+    pub(crate) problem: Option<String>,
 }
 
 /// Members that every object has beside those of its schema.
@@ -23,6 +26,10 @@ pub(crate) fn decode_builtin(object: &mut Value, schema: &Schema) -> Decoded {
 }
 
 fn builtin(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
+    if let Err(problem) = scalar(value, schema, path) {
+        decoded.problem.get_or_insert(problem);
+        return;
+    }
     if let Some(members) = value.as_object_mut() {
         if schema.is_struct() {
             builtin_struct(members, schema, path, decoded);
@@ -38,6 +45,61 @@ fn builtin(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded
     }
 }
 
+/// Checks the type of a value, and writes times as they are stored.
+fn scalar(value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> {
+    if value.is_null() || !schema.has_types() {
+        return Ok(());
+    }
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = match value {
+        Value::Null => true,
+        Value::Bool(_) => schema.has_type("boolean"),
+        Value::Number(number) => {
+            schema.has_type("number") || (schema.has_type("integer") && !number.is_f64())
+        }
+        Value::String(_) => schema.has_type("string"),
+        Value::Array(_) => schema.has_type("array"),
+        Value::Object(_) => schema.has_type("object"),
+    };
+    if !fits {
+        return Err(format!(
+            "json: cannot unmarshal {found} into Go struct field {path}"
+        ));
+    }
+    if schema.resolved().format.as_deref() == Some("date-time")
+        && let Some(text) = value.as_str()
+    {
+        let micro = schema
+            .reference
+            .as_deref()
+            .is_some_and(|name| name.ends_with("MicroTime"));
+        *value = Value::String(time(text, micro)?);
+    }
+    Ok(())
+}
+
+/// A time as it is stored: in UTC, with seconds or with exactly six digits of a second.
+fn time(text: &str, micro: bool) -> Result<String, String> {
+    let problem = || format!("parsing time {text:?} failed");
+    let time: Timestamp = text.parse().map_err(|_| problem())?;
+    if !micro {
+        return Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    }
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    if digits != 6 {
+        return Err(problem());
+    }
+    Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+}
+
 fn builtin_struct(
     members: &mut Map<String, Value>,
     schema: &Schema,
@@ -51,7 +113,9 @@ fn builtin_struct(
             return false;
         };
         builtin(value, field, &joined(path, name), decoded);
-        !(value.is_null() || (is_empty(value, field) && !field.null_when_empty))
+        !(value.is_null()
+            || (is_empty(value, field) && !field.null_when_empty)
+            || is_omitted_zero(name, value, field))
     });
     for (name, field) in fields {
         if let Some(mut zero) = field.zero()
@@ -61,6 +125,42 @@ fn builtin_struct(
             members.insert(name.clone(), zero);
         }
     }
+}
+
+/// Optional texts that a typed server tells apart from the empty one; others it leaves out when they
+/// are empty.
+const TEXTS_WITH_EMPTY: [&str; 8] = [
+    "holderIdentity",
+    "preferredHolder",
+    "strategy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "ingressClassName",
+    "apiGroup",
+    "namespace",
+];
+
+/// Optional numbers and switches that a typed server cannot tell apart from their zero.
+const NOTHING_WHEN_ZERO: [&str; 8] = [
+    "minReadySeconds",
+    "paused",
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "stdin",
+    "stdinOnce",
+    "tty",
+];
+
+/// A zero that is not written.
+fn is_omitted_zero(name: &str, value: &Value, field: &Schema) -> bool {
+    if field.default.is_some() {
+        return false;
+    }
+    if value == "" {
+        return !TEXTS_WITH_EMPTY.contains(&name);
+    }
+    (*value == 0 || *value == false) && NOTHING_WHEN_ZERO.contains(&name)
 }
 
 /// An empty list or map, which a typed server does not write.

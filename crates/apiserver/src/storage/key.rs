@@ -1,8 +1,10 @@
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where an object is stored. Ordered by resource, namespace and name, as lists are.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Where an object is stored. Ordered by resource and then by `namespace/name` as one text, as lists
+/// are: namespace `x-b` comes before namespace `x`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Group and plural name: `apps/deployments`, `/configmaps`.
     pub(crate) resource: Arc<str>,
@@ -39,5 +41,37 @@ impl fmt::Display for Key {
         } else {
             write!(f, "/registry/{resource}/{namespace}/{name}")
         }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let Self {
+            resource,
+            namespace,
+            name,
+        } = self;
+        let path = |key: &'_ Self| -> (bool, Vec<u8>) {
+            (
+                !key.namespace.is_empty(),
+                format!("{}/", key.namespace).into_bytes(),
+            )
+        };
+        resource
+            .cmp(&other.resource)
+            .then_with(|| {
+                if *namespace == other.namespace {
+                    Ordering::Equal
+                } else {
+                    path(self).cmp(&path(other))
+                }
+            })
+            .then_with(|| name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }

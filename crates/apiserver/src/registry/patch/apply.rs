@@ -48,7 +48,7 @@ impl Registry {
             schema: &resource.schema,
             reach: ownership::reach(target),
             writer: &writer,
-            now: &now,
+            now: Some(&now),
         };
         let applied = managed::apply(context, &shown, &config, managers, force)?;
         let new = applied.object.unwrap_or(shown);
@@ -57,13 +57,13 @@ impl Registry {
             Some(old) if target.is_subresource("scale") => {
                 let mut scale = scale_of(&resource, &new);
                 object::metadata_mut(&mut scale).remove("resourceVersion");
-                self.change(target, scale, managers, &old, &Origin::Patch, options)
+                self.change(target, scale, managers, &old, Origin::Patch, options)
             }
-            Some(old) => self.change(target, new, managers, &old, &Origin::Patch, options),
+            Some(old) => self.change(target, new, managers, &old, Origin::Patch, options),
             None => {
                 let mut new = new;
                 accept::settle_namespace(target, &mut new)?;
-                let mut warnings = accept::decode(&resource, &mut new, options)?;
+                let mut warnings = accept::decode(&resource, &mut new, Origin::Patch, options)?;
                 if !object::uid(&new).is_empty() {
                     return Err(uid_of_nothing(target, object::uid(&new)));
                 }

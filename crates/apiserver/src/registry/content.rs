@@ -1,0 +1,155 @@
+//! The rules for what is in an object beside its metadata.
+
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::object;
+use crate::resource::{Custom, Resource};
+use crate::schema::validate;
+use crate::status::Cause;
+
+/// The rules that a state of an object breaks; `old` is the state before an update.
+pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let resource = &target.resource;
+    match &resource.custom {
+        Some(custom) => custom_causes(target, custom, object, old),
+        None if resource.is("", "configmaps") || resource.is("", "secrets") => {
+            let mut causes = key_causes(object);
+            causes.extend(immutable_causes(resource, object, old));
+            causes
+        }
+        None if resource.plural == "events" => event_causes(resource, object, old),
+        None => Vec::new(),
+    }
+}
+
+fn custom_causes(
+    target: &Target,
+    custom: &Custom,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<Cause> {
+    let schema = &custom.structural;
+    if target.is_subresource("status") {
+        let old = old.and_then(|old| old.get("status"));
+        let Some(status) = object.get("status") else {
+            return Vec::new();
+        };
+        let schema = &schema["properties"]["status"];
+        return validate(schema, status, old, "status", "");
+    }
+    let mut causes = validate(schema, object, old, "", "");
+    if let Some(scale) = &custom.scale {
+        for path in [&scale.spec_replicas, &scale.status_replicas] {
+            causes.extend(replicas_cause(object, path));
+        }
+    }
+    causes
+}
+
+/// What scale shows must be a number that is not negative.
+fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
+    let value = object::at(object, path)?;
+    if let Some(number) = value.as_i64() {
+        let why = "should be a non-negative integer";
+        return (number < 0).then(|| Cause::invalid(path, value, why));
+    }
+    let (shown, kind) = match value.as_str() {
+        Some(text) => (text.to_owned(), "string"),
+        None => (
+            value.to_string(),
+            if value.is_f64() { "float64" } else { "other" },
+        ),
+    };
+    let why = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
+    Some(Cause::invalid(path, &json!(0), &why))
+}
+
+/// Keys of data are names of files.
+fn key_causes(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for member in ["data", "binaryData"] {
+        for key in object[member]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key)
+        {
+            let fits = key
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c));
+            if !fits || key.is_empty() {
+                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or \
+                           '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for \
+                           validation is '[-._a-zA-Z0-9]+')";
+                causes.push(Cause::invalid(format!("{member}[{key}]"), &json!(key), why));
+            }
+        }
+    }
+    causes
+}
+
+/// What is marked as immutable stays as it is, and so does the type of a Secret.
+fn immutable_causes(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Some(old) = old else { return Vec::new() };
+    let mut causes = Vec::new();
+    if resource.plural == "secrets" && object["type"] != old["type"] {
+        causes.push(Cause::invalid(
+            "type",
+            &object["type"],
+            "field is immutable",
+        ));
+    }
+    if old["immutable"] == true {
+        let why = "field is immutable when `immutable` is set";
+        for member in ["immutable", "data", "binaryData"] {
+            if object[member] != old[member] {
+                causes.push(Cause::forbidden(member, why));
+            }
+        }
+    }
+    causes
+}
+
+fn event_causes(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let about = if resource.group.is_empty() {
+        "involvedObject"
+    } else {
+        "regarding"
+    };
+    let namespace = &object[about]["namespace"];
+    let named = namespace.as_str().unwrap_or_default();
+    // What is in no namespace is reported in `default`.
+    if named != object::namespace(object)
+        && !(named.is_empty() && object::namespace(object) == "default")
+    {
+        let why = "does not match event.namespace";
+        return vec![Cause::invalid(
+            "involvedObject.namespace",
+            &json!(named),
+            why,
+        )];
+    }
+    if resource.group.is_empty() || old.is_some() {
+        return Vec::new();
+    }
+    if !object["eventTime"].is_string() {
+        return vec![Cause::required("eventTime", "")];
+    }
+    let text = |member: &str| object[member].as_str().unwrap_or_default();
+    for member in [
+        "reportingController",
+        "reportingInstance",
+        "action",
+        "reason",
+    ] {
+        if text(member).is_empty() {
+            return vec![Cause::required(member, "")];
+        }
+    }
+    if !["Normal", "Warning"].contains(&text("type")) {
+        let why = format!("has invalid value: {}", text("type"));
+        return vec![Cause::invalid("type", &json!(""), &why)];
+    }
+    Vec::new()
+}

@@ -1,0 +1,308 @@
+//! Checking custom objects against the structural schema of their definition.
+
+mod format;
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use crate::status::Cause;
+
+/// Checks a value. What an update leaves as it was is not checked again: a schema may have become
+/// stricter since the value was stored.
+///
+/// `field` is the path of the value in the object, and `shown` its name in messages.
+pub(crate) fn validate(
+    schema: &Value,
+    value: &Value,
+    old: Option<&Value>,
+    field: &str,
+    shown: &str,
+) -> Vec<Cause> {
+    let mut check = Check {
+        causes: Vec::new(),
+        hidden: field.len() - shown.len().min(field.len()),
+    };
+    check.value(schema, value, old, field);
+    let mut causes = check.causes;
+    if !causes.is_empty() && has_rules(schema) {
+        let why = "some validation rules were not checked because the object was invalid; correct \
+                   the existing errors to complete validation";
+        causes.push(Cause::invalid("<nil>", &Value::Null, why));
+    }
+    causes
+}
+
+/// Whether there are rules in CEL anywhere in a schema.
+fn has_rules(schema: &Value) -> bool {
+    if let Some(members) = schema.as_object() {
+        members.contains_key("x-kubernetes-validations") || members.values().any(has_rules)
+    } else {
+        schema
+            .as_array()
+            .is_some_and(|list| list.iter().any(has_rules))
+    }
+}
+
+struct Check {
+    causes: Vec<Cause>,
+    /// So many characters of a field's path are not shown in messages.
+    hidden: usize,
+}
+
+// === impl Check ===
+
+impl Check {
+    fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, field: &str) {
+        if old == Some(value) || (value.is_null() && schema["nullable"] == true) {
+            return;
+        }
+        if !self.kind(schema, value, field) {
+            return;
+        }
+        if let Some(members) = value.as_object() {
+            self.object(schema, members, old, field);
+        } else if let Some(list) = value.as_array() {
+            self.list(schema, list, old, field);
+        } else if let Some(text) = value.as_str() {
+            self.text(schema, text, field);
+        } else if value.is_number() {
+            self.number(schema, value, field);
+        }
+        let allowed = schema["enum"].as_array();
+        if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(value)) {
+            let names: Vec<String> = allowed
+                .iter()
+                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+                .collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            self.causes.push(Cause::not_supported(field, value, &names));
+        }
+    }
+
+    /// Checks the JSON type. False if it is wrong: nothing else is checked then.
+    fn kind(&mut self, schema: &Value, value: &Value, field: &str) -> bool {
+        let found = type_of(value);
+        if schema["x-kubernetes-int-or-string"] == true {
+            let fits = ["integer", "string"].contains(&found);
+            if !fits {
+                self.wrong_type(field, "integer,string", found);
+            }
+            return fits;
+        }
+        let Some(wanted) = schema["type"].as_str() else {
+            return true;
+        };
+        if wanted == found || (wanted == "number" && found == "integer") {
+            return true;
+        }
+        let format = schema["format"].as_str().unwrap_or_default();
+        if wanted == "integer" && found == "number" && ["int32", "int64"].contains(&format) {
+            self.wrong_type(field, format, "float64");
+            let why = format!(
+                "Checked value must be of type integer with format {format} in {}",
+                self.shown(field)
+            );
+            self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
+        } else {
+            self.wrong_type(field, wanted, found);
+        }
+        false
+    }
+
+    fn wrong_type(&mut self, field: &str, wanted: &str, found: &str) {
+        let shown = self.shown(field);
+        self.causes.push(Cause::wrong_type(
+            field,
+            &json!(found),
+            &format!("{shown} in body must be of type {wanted}: {found:?}"),
+        ));
+    }
+
+    fn shown<'a>(&self, field: &'a str) -> &'a str {
+        field.get(self.hidden..).unwrap_or(field)
+    }
+
+    fn broken(&mut self, field: &str, value: &Value, rule: &str) {
+        let why = format!("{} in body {rule}", self.shown(field));
+        self.causes.push(Cause::invalid(field, value, &why));
+    }
+
+    fn object(
+        &mut self,
+        schema: &Value,
+        members: &Map<String, Value>,
+        old: Option<&Value>,
+        field: &str,
+    ) {
+        let count = members.len() as u64;
+        if let Some(max) = schema["maxProperties"].as_u64().filter(|max| count > *max) {
+            self.causes.push(Cause::too_many(field, count, max));
+        }
+        if let Some(min) = schema["minProperties"].as_u64().filter(|min| count < *min) {
+            self.broken(
+                field,
+                &json!(count),
+                &format!("should have at least {min} properties"),
+            );
+        }
+        let embedded: &[&str] = if schema["x-kubernetes-embedded-resource"] == true {
+            &["apiVersion", "kind"]
+        } else {
+            &[]
+        };
+        let required = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        for name in required.chain(embedded.iter().copied()) {
+            if !members.contains_key(name) {
+                self.causes.push(Cause::required(joined(field, name), ""));
+            }
+        }
+        for (name, value) in members {
+            let additional = &schema["additionalProperties"];
+            let inner = schema["properties"].get(name).unwrap_or(additional);
+            if inner.is_object() {
+                let old = old.and_then(|old| old.get(name));
+                self.value(inner, value, old, &joined(field, name));
+            }
+        }
+    }
+
+    fn list(&mut self, schema: &Value, list: &[Value], old: Option<&Value>, field: &str) {
+        let count = list.len() as u64;
+        if let Some(max) = schema["maxItems"].as_u64().filter(|max| count > *max) {
+            self.causes.push(Cause::too_many(field, count, max));
+        }
+        if let Some(min) = schema["minItems"].as_u64().filter(|min| count < *min) {
+            self.broken(
+                field,
+                &json!(count),
+                &format!("should have at least {min} items"),
+            );
+        }
+        let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let kind = schema["x-kubernetes-list-type"]
+            .as_str()
+            .unwrap_or_default();
+        let identity = |element: &Value| match kind {
+            "map" => Some(
+                keys.iter()
+                    .map(|key| (*key, element[*key].clone()))
+                    .collect::<Value>(),
+            ),
+            "set" => Some(element.clone()),
+            _ => None,
+        };
+        let mut seen = Vec::new();
+        for (index, element) in list.iter().enumerate() {
+            let place = format!("{field}[{index}]");
+            let own = identity(element);
+            // Only elements that can be told apart can be found again in the old list.
+            let before = own.as_ref().and_then(|own| {
+                let old = old?.as_array()?;
+                old.iter()
+                    .find(|element| identity(element).as_ref() == Some(own))
+            });
+            self.value(&schema["items"], element, before, &place);
+            if let Some(own) = own {
+                if seen.contains(&own) {
+                    self.causes.push(Cause::duplicate(place, &own));
+                }
+                seen.push(own);
+            }
+        }
+    }
+
+    fn text(&mut self, schema: &Value, text: &str, field: &str) {
+        let value = json!(text);
+        let length = text.chars().count() as u64;
+        if let Some(max) = schema["maxLength"].as_u64().filter(|max| length > *max) {
+            self.causes.push(Cause::too_long(field, max));
+        }
+        if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
+            self.broken(
+                field,
+                &value,
+                &format!("should be at least {min} chars long"),
+            );
+        }
+        let pattern = schema["pattern"].as_str();
+        if let Some(pattern) = pattern.filter(|pattern| !matches(pattern, text)) {
+            self.broken(field, &value, &format!("should match '{pattern}'"));
+        }
+        let format = schema["format"].as_str();
+        if let Some(format) = format.filter(|format| !format::fits(format, text)) {
+            let why = format!(
+                "{} in body must be of type {format}: {value}",
+                self.shown(field)
+            );
+            self.causes.push(Cause::wrong_type(field, &value, &why));
+        }
+    }
+
+    fn number(&mut self, schema: &Value, value: &Value, field: &str) {
+        let Some(number) = value.as_f64() else { return };
+        let bound = |name: &str| Some((schema[name].as_f64()?, &schema[name]));
+        if let Some((min, shown)) = bound("minimum") {
+            if schema["exclusiveMinimum"] == true && number <= min {
+                self.broken(field, value, &format!("should be greater than {shown}"));
+            } else if number < min {
+                self.broken(
+                    field,
+                    value,
+                    &format!("should be greater than or equal to {shown}"),
+                );
+            }
+        }
+        if let Some((max, shown)) = bound("maximum") {
+            if schema["exclusiveMaximum"] == true && number >= max {
+                self.broken(field, value, &format!("should be less than {shown}"));
+            } else if number > max {
+                self.broken(
+                    field,
+                    value,
+                    &format!("should be less than or equal to {shown}"),
+                );
+            }
+        }
+        if let Some((step, shown)) = bound("multipleOf") {
+            let times = number / step;
+            if (times - times.round()).abs() > f64::EPSILON {
+                self.broken(field, value, &format!("should be a multiple of {shown}"));
+            }
+        }
+    }
+}
+
+/// A pattern that cannot be read restricts nothing: the definition would have been refused.
+fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(pattern).map_or(true, |pattern| pattern.is_match(text))
+}
+
+/// The name of a value's JSON type in messages.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn joined(field: &str, name: &str) -> String {
+    if field.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{field}.{name}")
+    }
+}
