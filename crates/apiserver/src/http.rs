@@ -7,6 +7,7 @@ mod resource;
 mod route;
 mod service;
 mod watch;
+mod yaml;
 
 pub(crate) use self::answer::{Answer, Body};
 pub(crate) use self::query::Query;

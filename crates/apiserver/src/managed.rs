@@ -8,6 +8,7 @@ mod compare;
 mod entries;
 mod field_set;
 mod merge;
+mod typed;
 
 use serde_json::Value;
 
@@ -47,6 +48,11 @@ pub(crate) enum Reach<'a> {
     Only(&'a str),
     /// Metadata and this top-level member.
     MetadataAnd(&'a str),
+}
+
+/// Why a configuration cannot be read by the schema of its kind, if that is so.
+pub(crate) fn problem(schema: &Schema, config: &Value) -> Option<String> {
+    typed::problem(schema, config)
 }
 
 /// The state that an apply leads to.
@@ -149,8 +155,9 @@ pub(crate) fn apply(
     }
     let merged = merge(Some(schema), Some(live), Some(config)).unwrap_or_default();
     let last = managers.remove(writer);
-    let set = strip(reach.limit(to_set(Some(schema), config)));
-    let new = prune(schema, merged, &managers, &set, last.as_ref());
+    let named = reach.limit(to_set(Some(schema), config));
+    let new = prune(schema, merged, &managers, &named, last.as_ref());
+    let set = strip(named);
     let Comparison {
         added,
         modified,

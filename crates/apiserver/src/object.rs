@@ -111,6 +111,18 @@ pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
         .try_fold(object, |value, member| value.get(member))
 }
 
+/// Takes away the value at a path of members.
+pub(crate) fn remove_at(object: &mut Value, path: &str) {
+    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut place = Some(object);
+    for member in parents.split('.').filter(|member| !member.is_empty()) {
+        place = place.and_then(|place| place.get_mut(member));
+    }
+    if let Some(members) = place.and_then(Value::as_object_mut) {
+        members.remove(last);
+    }
+}
+
 /// Sets the value at a path of members, making objects on the way.
 pub(crate) fn set_at(object: &mut Value, path: &str, value: Value) {
     let mut place = object;

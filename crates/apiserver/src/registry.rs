@@ -13,6 +13,7 @@ mod metadata;
 mod names;
 mod ownership;
 mod patch;
+mod scale;
 mod selector;
 mod update;
 mod view;
@@ -63,6 +64,8 @@ pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     /// Who writes.
     pub(crate) manager: String,
+    /// Whether the request named the manager; apply needs that.
+    pub(crate) manager_is_given: bool,
     pub(crate) validation: FieldValidation,
 }
 
@@ -154,7 +157,7 @@ impl Registry {
     pub(crate) fn get(&self, target: &Target) -> Result<Object, Status> {
         let object = self.stored(target)?;
         if target.subresource.as_deref() == Some("scale") {
-            return Ok(Arc::new(update::scale_of(&target.resource, object)));
+            return scale::read(&target.resource, object).map(Arc::new);
         }
         Ok(present(&target.resource, object))
     }

@@ -130,8 +130,15 @@ impl Resource {
 
     /// Names the kind in a failure.
     pub(crate) fn kind_subject<'a>(&'a self, name: &'a str) -> Subject<'a> {
+        // An Event is checked in the form in which it is stored, which is of the core group.
+        let stored_in_core = self.storage.starts_with('/');
+        let group = if stored_in_core {
+            ""
+        } else {
+            self.group.as_str()
+        };
         Subject {
-            group: &self.group,
+            group,
             kind: &self.kind,
             name,
         }

@@ -20,6 +20,11 @@ pub(crate) enum Answer {
         body: Value,
         warnings: Vec<String>,
     },
+    Yaml {
+        code: u16,
+        body: Value,
+        warnings: Vec<String>,
+    },
     Text {
         code: u16,
         text: String,
@@ -51,8 +56,24 @@ impl Answer {
 
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Self::Json { code, .. } | Self::Text { code, .. } => *code,
+            Self::Json { code, .. } | Self::Yaml { code, .. } | Self::Text { code, .. } => *code,
             Self::Events(_) => 200,
+        }
+    }
+
+    /// The answer in YAML, if it is a value.
+    pub(super) fn into_yaml(self) -> Self {
+        match self {
+            Self::Json {
+                code,
+                body,
+                warnings,
+            } => Self::Yaml {
+                code,
+                body,
+                warnings,
+            },
+            Self::Yaml { .. } | Self::Text { .. } | Self::Events(_) => self,
         }
     }
 
@@ -78,6 +99,16 @@ impl Answer {
                 retry_after.map(u64::from),
                 Vec::new(),
                 whole(text),
+            ),
+            Self::Yaml {
+                code: _,
+                body,
+                warnings,
+            } => (
+                "application/yaml",
+                None,
+                warnings,
+                whole(super::yaml::document(&body)),
             ),
             Self::Events(body) => ("application/json", None, Vec::new(), body),
         };

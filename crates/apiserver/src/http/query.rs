@@ -107,6 +107,19 @@ impl Query {
             causes.push(Cause::not_supported("dryRun", &json!(dry_run), &["All"]));
         }
         let manager = self.get("fieldManager");
+        let position = manager.chars().position(|c| c.is_control());
+        if let Some((position, c)) = position.and_then(|at| Some((at, manager.chars().nth(at)?))) {
+            let shown = manager.replace(c, &format!("\\x{:02x}", u32::from(c)));
+            let why = format!(
+                "invalid character U+{:04X} (at position {position})",
+                u32::from(c)
+            );
+            let message = format!("Invalid value: \"{shown}\": {why}");
+            causes.push(Cause {
+                message,
+                ..Cause::invalid("fieldManager", &Value::Null, "")
+            });
+        }
         if manager.chars().count() > MAX_MANAGER_LENGTH {
             causes.push(Cause::too_long("fieldManager", MAX_MANAGER_LENGTH as u64));
         }
@@ -134,14 +147,16 @@ impl Query {
                 causes,
             ));
         }
-        let manager = if manager.is_empty() {
-            Cow::from(default_manager(user_agent))
-        } else {
+        let given = !manager.is_empty();
+        let manager = if given {
             manager.into()
+        } else {
+            Cow::from(default_manager(user_agent))
         };
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             manager: manager.into_owned(),
+            manager_is_given: given,
             validation,
         })
     }

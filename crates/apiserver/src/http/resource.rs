@@ -330,12 +330,7 @@ fn carry_out(
         Verb::Delete => {
             let body = body::delete_options(&core.config, request)?;
             let options = request.query.delete_options(body.as_ref())?;
-            let body = registry.delete(target, &options)?;
-            Reply {
-                code: 200,
-                body,
-                warnings: Vec::new(),
-            }
+            registry.delete(target, &options)?
         }
         Verb::DeleteCollection => {
             let body = body::delete_options(&core.config, request)?;

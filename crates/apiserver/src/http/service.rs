@@ -122,7 +122,13 @@ where
         content_type: text(&parts.headers, header::CONTENT_TYPE),
         body,
     };
-    let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
+    let Outcome {
+        mut answer,
+        changed,
+    } = dispatch(&core, &route, &incoming).await;
+    if incoming.wants_yaml() {
+        answer = answer.into_yaml();
+    }
     core.requests
         .record(now, facts, Some(answer.code()), changed);
     Ok(finish(answer))
@@ -170,6 +176,12 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> String {
 // === impl Incoming ===
 
 impl Incoming {
+    /// Whether YAML comes first among the accepted types.
+    fn wants_yaml(&self) -> bool {
+        let first = self.accept.split([',', ';']).next().unwrap_or_default();
+        first.trim() == "application/yaml"
+    }
+
     /// The media type of the body, without parameters.
     pub(super) fn media_type(&self) -> String {
         let media_type = self.content_type.split(';').next().unwrap_or_default();

@@ -59,7 +59,7 @@ fn elements<'a>(schema: &Schema, list: &'a [Value]) -> Option<Vec<(String, &'a V
         .collect()
 }
 
-fn element(kind: ListKind<'_>, items: Option<&Schema>, value: &Value) -> Option<String> {
+pub(super) fn element(kind: ListKind<'_>, items: Option<&Schema>, value: &Value) -> Option<String> {
     match kind {
         ListKind::Atomic => None,
         ListKind::Set => Some(format!("v:{value}")),
@@ -156,10 +156,21 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
     if old == new {
         return difference;
     }
-    match (
+    let forms = (
         old.map(|value| form(schema, value)),
         new.map(|value| form(schema, value)),
-    ) {
+    );
+    let null = |value: Option<&Value>| value.is_some_and(Value::is_null);
+    match forms {
+        // Null stands for nothing where there is something to take apart on the other side.
+        (Some(Form::Leaf), Some(Form::Members(_) | Form::Elements(_))) if null(old) => {
+            difference = differ(schema, None, new);
+            difference.added.member = false;
+        }
+        (Some(Form::Members(_) | Form::Elements(_)), Some(Form::Leaf)) if null(new) => {
+            difference = differ(schema, old, None);
+            difference.removed.member = false;
+        }
         (Some(Form::Leaf), Some(_)) | (Some(_), Some(Form::Leaf)) => {
             difference.modified.member = true;
         }

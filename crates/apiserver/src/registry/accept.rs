@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::update::Origin;
-use super::{FieldValidation, Target, WriteOptions, to_storage};
+use super::{FieldValidation, Target, WriteOptions};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::{decode_builtin, decode_custom, finish_builtin};
@@ -92,13 +92,12 @@ fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
     }
 }
 
-/// Brings an object into the form in which it is stored and comes back.
+/// Brings an object into the form that comes back from storage.
 pub(super) fn finish(resource: &Resource, object: &mut Value) {
     if !resource.is_custom() {
         decode_builtin(object, &resource.schema);
         finish_builtin(object, &resource.schema);
     }
-    to_storage(resource, object);
 }
 
 /// An object about which nothing was said.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Registry, Target};
+use super::{Registry, Target, defaults};
 use crate::object;
 use crate::status::{Cause, Status};
 use crate::storage::Key;
@@ -83,7 +83,12 @@ impl Registry {
         let resource = &target.resource;
         if resource.is("", "services") {
             self.allocate_addresses(body, old);
+        } else if resource.is("", "pods") && old.is_none() {
+            defaults::fill_late(resource, body);
+        } else if resource.is("batch", "jobs") && old.is_none() {
+            label_job(body);
         } else if resource.is("", "namespaces") && old.is_none() {
+            defaults::label_namespace(body);
             body["spec"]["finalizers"] = json!(["kubernetes"]);
             body["status"] = json!({ "phase": "Active" });
         } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") && old.is_none()
@@ -140,4 +145,30 @@ impl Registry {
             }
         }
     }
+}
+
+/// Makes a job's pods its own, by labels that name the job and its uid.
+fn label_job(job: &mut Value) {
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (json!(object::uid(job)), json!(object::name(job)));
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    for place in ["/metadata", "/spec/template/metadata"] {
+        if place != "/metadata" {
+            object::member_mut(&mut job["spec"]["template"], "metadata");
+        }
+        let Some(metadata) = job.pointer_mut(place) else {
+            continue;
+        };
+        let own = object::member_mut(metadata, "labels");
+        own.extend(labels.map(|(label, value)| (label.to_owned(), value.clone())));
+    }
+    let selector = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
+    job["spec"]["selector"] = selector;
 }

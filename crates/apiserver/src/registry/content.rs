@@ -18,6 +18,9 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
             causes.extend(immutable_causes(resource, object, old));
             causes
         }
+        None if resource.is("policy", "poddisruptionbudgets") => {
+            budget_cause(object).into_iter().collect()
+        }
         None if resource.plural == "events" => event_causes(resource, object, old),
         None => Vec::new(),
     }
@@ -63,6 +66,14 @@ fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
     };
     let why = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
     Some(Cause::invalid(path, &json!(0), &why))
+}
+
+/// A budget is stated in one way.
+fn budget_cause(object: &Value) -> Option<Cause> {
+    let spec = &object["spec"];
+    let both = !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null();
+    let why = "minAvailable and maxUnavailable cannot be both set";
+    both.then(|| Cause::invalid("spec", spec, why))
 }
 
 /// Keys of data are names of files.

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, validate_new};
 use super::update::Origin;
-use super::{Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present};
+use super::{
+    Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present, to_storage,
+};
 use crate::managed::Managers;
 use crate::object;
 use crate::status::{Cause, Status};
@@ -70,23 +72,24 @@ impl Registry {
         for member in SERVER_MEMBERS {
             object::metadata_mut(&mut body).remove(member);
         }
-        self.admit_creation(target, &body)?;
-        self.settle_name(target, &mut body)?;
         defaults::fill(resource, &mut body);
         let managers = managers.unwrap_or_else(|| {
             let given = ownership::of(&body);
             self.track(target, None, &body, given, options)
         });
         ownership::set(&mut body, &managers);
+        self.admit_creation(target, &body)?;
+        self.settle_name(target, &mut body)?;
         if resource.has_status() {
             drop_status(&mut body);
             defaults::fill_status(resource, &mut body);
         }
-        self.allocate(target, &mut body, None)?;
         self.set_server_metadata(target, &mut body);
+        self.allocate(target, &mut body, None)?;
         validate_new(target, &body)?;
         warnings.extend(names::finalizer_warnings(resource, &body));
         accept::finish(resource, &mut body);
+        to_storage(resource, &mut body);
         if !object::resource_version(&body).is_empty() {
             return Err(Status::internal(
                 "resourceVersion should not be set on objects to be created",

@@ -6,16 +6,14 @@ use serde_json::{Map, Value, json};
 use crate::object;
 use crate::resource::Resource;
 
-/// Members of `filled` that are not defaults: they are allocated, or put by admission.
-const ALLOCATED: [&str; 8] = [
-    "clusterIP",
-    "clusterIPs",
-    "ipFamilies",
-    "ipFamilyPolicy",
-    "uid",
-    "tolerations",
-    "priority",
-    "preemptionPolicy",
+/// Members of `filled` that are not defaults of a kind: they are allocated, or put by admission, when
+/// it is settled who owns what.
+const LATE: [(&str, &[&str]); 2] = [
+    (
+        "services",
+        &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
+    ),
+    ("pods", &["tolerations", "priority", "preemptionPolicy"]),
 ];
 
 /// Fills in the defaults of a built-in kind.
@@ -24,10 +22,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         return;
     }
     if resource.is("", "namespaces") {
-        let name = json!(object::name(object));
-        object::metadata_mut(object);
-        object::member_mut(&mut object["metadata"], "labels")
-            .insert("kubernetes.io/metadata.name".to_owned(), name);
+        label_namespace(object);
         return;
     }
     if resource.is("", "secrets") {
@@ -40,7 +35,34 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()
     {
-        fill_members(filled, members);
+        fill_members(filled, members, late(resource));
+    }
+}
+
+/// Fills in what is put by admission.
+pub(super) fn fill_late(resource: &Resource, object: &mut Value) {
+    for member in late(resource) {
+        let value = &resource.lifecycle.filled["spec"][*member];
+        let spec = object::member_mut(object, "spec");
+        if !spec.contains_key(*member) && !has_placeholder(value) && !value.is_null() {
+            spec.insert((*member).to_owned(), value.clone());
+        }
+    }
+}
+
+fn late(resource: &Resource) -> &'static [&'static str] {
+    LATE.iter()
+        .find(|(plural, _)| resource.is("", plural))
+        .map_or(&[], |(_, members)| members)
+}
+
+/// Every namespace can be selected by its name.
+pub(super) fn label_namespace(namespace: &mut Value) {
+    let name = json!(object::name(namespace));
+    if name != "" {
+        object::metadata_mut(namespace);
+        object::member_mut(&mut namespace["metadata"], "labels")
+            .insert("kubernetes.io/metadata.name".to_owned(), name);
     }
 }
 
@@ -50,39 +72,54 @@ pub(super) fn fill_status(resource: &Resource, object: &mut Value) {
     if let Some(members) = status.as_object()
         && !resource.is("", "namespaces")
     {
-        fill_members(members, object::member_mut(object, "status"));
+        fill_members(members, object::member_mut(object, "status"), &[]);
     }
 }
 
-fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>) {
+fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>, late: &[&str]) {
     for (name, default) in filled {
-        if ALLOCATED.contains(&name.as_str()) || has_placeholder(default) {
+        if late.contains(&name.as_str()) {
             continue;
         }
         match members.get_mut(name) {
-            Some(value) => fill_value(default, value),
-            None if default.is_array()
-                && default.as_array().is_some_and(|list| {
-                    list.iter()
-                        .any(|element| element.is_object() || element.is_null())
-                }) => {}
+            Some(value) => fill_value(default, value, late),
             None => {
-                members.insert(name.clone(), default.clone());
+                if let Some(default) = whole(default) {
+                    members.insert(name.clone(), default);
+                }
             }
         }
     }
 }
 
-fn fill_value(default: &Value, value: &mut Value) {
+fn fill_value(default: &Value, value: &mut Value, late: &[&str]) {
     if let (Some(filled), Some(members)) = (default.as_object(), value.as_object_mut()) {
-        fill_members(filled, members);
+        fill_members(filled, members, late);
     } else if let (Some(templates), Some(elements)) = (default.as_array(), value.as_array_mut())
         && let Some(template) = templates.iter().find(|template| template.is_object())
     {
         for element in elements {
-            fill_value(template, element);
+            fill_value(template, element, late);
         }
     }
+}
+
+/// A default as a value of its own: without allocated values, and without lists of which only the
+/// elements' defaults are known.
+fn whole(default: &Value) -> Option<Value> {
+    if has_placeholder(default) {
+        return None;
+    }
+    if let Some(members) = default.as_object() {
+        let members: Map<String, Value> = members
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), whole(value)?)))
+            .collect();
+        let was_empty = default.as_object().is_some_and(Map::is_empty);
+        return (was_empty || !members.is_empty()).then_some(Value::Object(members));
+    }
+    let partial = |list: &Vec<Value>| list.iter().any(|one| one.is_object() || one.is_null());
+    (!default.as_array().is_some_and(partial)).then(|| default.clone())
 }
 
 fn has_placeholder(value: &Value) -> bool {

@@ -3,12 +3,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{ListOptions, Registry, Target, has_generation, present};
+use super::{ListOptions, Registry, Reply, Target, has_generation, present};
 use crate::environment::seconds;
 use crate::object;
 use crate::resource::{DeleteAnswer, Resource};
 use crate::status::{Cause, Status, Subject};
-use crate::storage::Object;
 
 /// Holds an owner until the dependents that block it are gone.
 pub(crate) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
@@ -139,19 +138,20 @@ impl Registry {
         &mut self,
         target: &Target,
         options: &DeleteOptions,
-    ) -> Result<Object, Status> {
+    ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
         self.admit_deletion(target)?;
         let old = Arc::clone(self.stored(target)?);
         check_preconditions(&resource, &old, options)?;
-        match self.mark(&resource, &old, options) {
+        let warnings = warnings(&resource, options);
+        let body = match self.mark(&resource, &old, options) {
             Mark::Gone(mut last) => {
                 let removed = if options.dry_run {
                     None
                 } else {
                     self.erase(target)
                 };
-                Ok(match resource.lifecycle.delete_answers {
+                match resource.lifecycle.delete_answers {
                     DeleteAnswer::Status => Arc::new(success(&resource, &old)),
                     DeleteAnswer::Object => {
                         let version = removed.as_deref().unwrap_or(&old);
@@ -160,17 +160,20 @@ impl Registry {
                             .insert("resourceVersion".to_owned(), version);
                         present(&resource, &Arc::new(last))
                     }
-                })
+                }
             }
-            Mark::Held(new) if new == *old || options.dry_run => {
-                Ok(present(&resource, &Arc::new(new)))
-            }
+            Mark::Held(new) if new == *old || options.dry_run => present(&resource, &Arc::new(new)),
             Mark::Held(new) => {
                 let object = self.store.put(target.key(), new);
                 self.definition_written(target, &object);
-                Ok(present(&resource, &object))
+                present(&resource, &object)
             }
-        }
+        };
+        Ok(Reply {
+            code: 200,
+            body,
+            warnings,
+        })
     }
 
     /// Deletes every object of a list, one by one. Answers the list as it was.
@@ -250,6 +253,19 @@ impl Registry {
             old.clone()
         })
     }
+}
+
+/// What to warn about: a kind that keeps its dependents for reasons of history.
+fn warnings(resource: &Resource, options: &DeleteOptions) -> Vec<String> {
+    if options.propagation.is_some() || !resource.is("batch", "jobs") {
+        return Vec::new();
+    }
+    vec![
+        "child pods are preserved by default when jobs are deleted; set \
+         propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+         this warning"
+            .to_owned(),
+    ]
 }
 
 fn check_preconditions(

@@ -95,14 +95,14 @@ pub(super) fn validate_update(target: &Target, new: &Value, old: &Value) -> Resu
         causes.extend(owner_causes(new));
         causes
     };
+    // The recorded server checks the metadata of every kind and again that of the kind, a custom
+    // object's in between as that of a new object, and reports everything.
     let mut causes = update();
     if resource.is_custom() {
-        // The recorded server checks a custom object's metadata as an update, as an object, and as
-        // an update once more, and reports everything.
         causes.extend(names::label_causes(new));
         causes.extend(names::annotation_causes(new));
-        causes.extend(update());
     }
+    causes.extend(update());
     causes.extend(content::causes(target, new, Some(old)));
     if causes.is_empty() {
         return Ok(());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::update::Origin;
-use super::{Registry, Reply, Target, WriteOptions, accept, present, update};
+use super::{Registry, Reply, Target, WriteOptions, accept, present, scale};
 use crate::object;
 use crate::status::Status;
 
@@ -51,9 +51,9 @@ impl Registry {
             }
             return Err(Status::not_found(resource.subject(&target.name)));
         };
-        let scale = target.is_subresource("scale");
-        let shown = if scale {
-            Arc::new(update::scale_of(&resource, &old))
+        let is_scale = target.is_subresource("scale");
+        let shown = if is_scale {
+            Arc::new(scale::of(&resource, &old))
         } else {
             present(&resource, &old)
         };
@@ -69,7 +69,7 @@ impl Registry {
             PatchKind::Strategic => strategic::apply(&mut new, &patch.body, &resource.schema)?,
             PatchKind::Apply => return self.apply(target, &patch.body, patch.force, options),
         }
-        if scale {
+        if is_scale {
             object::check_shape(&mut new)?;
         } else {
             accept::check_type(&resource, &mut new)?;

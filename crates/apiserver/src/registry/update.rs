@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
     Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, present,
+    to_storage,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
-use crate::resource::{Part, Resource, ScalePaths};
+use crate::resource::{Part, Resource};
 use crate::status::{Cause, Status};
 use crate::storage::Object;
 
@@ -91,7 +92,7 @@ impl Registry {
         })
     }
 
-    fn commit(
+    pub(super) fn commit(
         &mut self,
         target: &Target,
         mut new: Value,
@@ -106,12 +107,13 @@ impl Registry {
         }
         keep_server_members(&mut new, &shown);
         validate_update(target, &new, &shown)?;
+        accept::finish(resource, &mut new);
         raise_generation(resource, &mut new, &shown);
         object::metadata_mut(&mut new).insert(
             "resourceVersion".to_owned(),
             shown["metadata"]["resourceVersion"].clone(),
         );
-        accept::finish(resource, &mut new);
+        to_storage(resource, &mut new);
         if finishes_deletion(target, &new, old) {
             if !options.dry_run {
                 self.erase(target);
@@ -135,52 +137,6 @@ impl Registry {
         let last = self.store.remove(&key);
         self.definition_removed(&key);
         last
-    }
-
-    fn change_scale(
-        &mut self,
-        target: &Target,
-        scale: &Value,
-        managers: Option<Managers>,
-        old: &Object,
-        options: &WriteOptions,
-    ) -> Result<Reply, Status> {
-        let resource = &target.resource;
-        let wanted = &scale["spec"]["replicas"];
-        let replicas = if wanted.is_null() {
-            0
-        } else {
-            wanted.as_i64().unwrap_or(-1)
-        };
-        if replicas < 0 {
-            let why = "must be greater than or equal to 0";
-            let cause = Cause::invalid("spec.replicas", wanted, why);
-            return Err(Status::invalid(
-                resource.kind_subject(&target.name),
-                vec![cause],
-            ));
-        }
-        let version = object::resource_version(scale);
-        if !version.is_empty() && version != object::resource_version(old) {
-            return Err(Status::modified(resource.subject(&target.name)));
-        }
-        let shown = present(resource, old);
-        let mut new = Value::clone(&shown);
-        object::set_at(
-            &mut new,
-            &scale_paths(resource).spec_replicas,
-            json!(replicas),
-        );
-        let managers = managers.unwrap_or_else(|| {
-            self.track(target, Some(&shown), &new, ownership::of(&shown), options)
-        });
-        ownership::set(&mut new, &managers);
-        let object = self.commit(&target.main(), new, old, options)?;
-        Ok(Reply {
-            code: 200,
-            body: Arc::new(scale_of(resource, &object)),
-            warnings: Vec::new(),
-        })
     }
 }
 
@@ -326,60 +282,4 @@ fn finishes_deletion(target: &Target, new: &Value, old: &Value) -> bool {
             .as_array()
             .is_some_and(|list| !list.is_empty());
     object::is_being_deleted(old) && grace == 0 && object::finalizers(new).next().is_none() && !held
-}
-
-pub(super) fn scale_paths(resource: &Resource) -> ScalePaths {
-    resource
-        .custom
-        .as_ref()
-        .and_then(|custom| custom.scale.clone())
-        .unwrap_or_else(|| ScalePaths {
-            spec_replicas: ".spec.replicas".to_owned(),
-            status_replicas: ".status.replicas".to_owned(),
-            selector: None,
-        })
-}
-
-/// What the scale subresource shows of an object.
-pub(super) fn scale_of(resource: &Resource, object: &Value) -> Value {
-    let paths = scale_paths(resource);
-    let number = |path: &str| {
-        object::at(object, path)
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-    };
-    let mut metadata = json!({});
-    for member in [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-    ] {
-        if let Some(value) = object["metadata"].get(member) {
-            metadata[member] = value.clone();
-        }
-    }
-    let mut scale = json!({
-        "apiVersion": "autoscaling/v1",
-        "kind": "Scale",
-        "metadata": metadata,
-        "spec": {},
-        "status": { "replicas": number(&paths.status_replicas) },
-    });
-    let replicas = number(&paths.spec_replicas);
-    if replicas != 0 {
-        scale["spec"]["replicas"] = json!(replicas);
-    }
-    let selector = match (&resource.custom, &paths.selector) {
-        (Some(_), Some(path)) => object::at(object, path)
-            .and_then(Value::as_str)
-            .map(str::to_owned),
-        (Some(_), None) => None,
-        (None, _) => Some(super::selector::printed(&object["spec"]["selector"])),
-    };
-    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
-        scale["status"]["selector"] = json!(selector);
-    }
-    scale
 }

@@ -18,9 +18,14 @@ pub(crate) fn validate(
     field: &str,
     shown: &str,
 ) -> Vec<Cause> {
+    // Without a name of its own the value's path is not shown, and the dot behind it neither.
+    let hidden = match shown {
+        "" if !field.is_empty() => field.len() + 1,
+        _ => field.len().saturating_sub(shown.len()),
+    };
     let mut check = Check {
         causes: Vec::new(),
-        hidden: field.len() - shown.len().min(field.len()),
+        hidden,
     };
     check.value(schema, value, old, field);
     let mut causes = check.causes;

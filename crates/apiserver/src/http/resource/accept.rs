@@ -48,7 +48,14 @@ impl Presentation {
     fn of_range(range: &str) -> Option<Self> {
         let mut parts = range.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
-        if !["application/json", "application/*", "*/*"].contains(&media_type) {
+        if ![
+            "application/json",
+            "application/yaml",
+            "application/*",
+            "*/*",
+        ]
+        .contains(&media_type)
+        {
             return None;
         }
         let wanted = parts.find_map(|part| part.strip_prefix("as="));

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::check_identity;
 use crate::managed::{self, Context, Writer};
 use crate::object;
-use crate::registry::update::{Origin, scale_of, scale_paths};
-use crate::registry::{Registry, Reply, Target, WriteOptions, accept, ownership, present};
+use crate::registry::update::Origin;
+use crate::registry::{Registry, Reply, Target, WriteOptions, accept, ownership, present, scale};
 use crate::resource::Resource;
 use crate::status::{Cause, Status, Subject};
 
@@ -28,6 +28,17 @@ impl Registry {
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
         let config = check_config(target, config, options)?;
+        if target.subresource.as_deref() != Some("scale")
+            && let Some(why) = managed::problem(&resource.schema, &config)
+        {
+            return Err(Status::internal(format!(
+                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+                target.namespace,
+                target.name,
+                resource.api_version(),
+                resource.kind
+            )));
+        }
         let stored = self.store.get(&target.key()).cloned();
         if stored.is_none() && target.subresource.is_some() {
             return Err(Status::not_found(resource.subject(&target.name)));
@@ -55,9 +66,9 @@ impl Registry {
         let managers = Some(applied.managers);
         match stored {
             Some(old) if target.is_subresource("scale") => {
-                let mut scale = scale_of(&resource, &new);
-                object::metadata_mut(&mut scale).remove("resourceVersion");
-                self.change(target, scale, managers, &old, Origin::Patch, options)
+                let mut wanted = scale::of(&resource, &new);
+                object::metadata_mut(&mut wanted).remove("resourceVersion");
+                self.change(target, wanted, managers, &old, Origin::Patch, options)
             }
             Some(old) => self.change(target, new, managers, &old, Origin::Patch, options),
             None => {
@@ -67,6 +78,7 @@ impl Registry {
                 if !object::uid(&new).is_empty() {
                     return Err(uid_of_nothing(target, object::uid(&new)));
                 }
+                object::metadata_mut(&mut new).remove("resourceVersion");
                 let body = self.create_decoded(target, new, managers, options, &mut warnings)?;
                 Ok(Reply {
                     code: 201,
@@ -81,7 +93,7 @@ impl Registry {
 /// Checks a configuration and completes it.
 fn check_config(target: &Target, config: &Value, options: &WriteOptions) -> Result<Value, Status> {
     let resource = &target.resource;
-    if options.manager.is_empty() {
+    if !options.manager_is_given {
         let cause = Cause::required("fieldManager", "is required for apply patch");
         let subject = Subject {
             group: "meta.k8s.io",
@@ -90,13 +102,24 @@ fn check_config(target: &Target, config: &Value, options: &WriteOptions) -> Resu
         };
         return Err(Status::invalid(subject, vec![cause]));
     }
-    let mut config = config.clone();
+    let mut config = if config.is_null() {
+        json!({})
+    } else {
+        config.clone()
+    };
     object::check_shape(&mut config)?;
     let expected = match target.subresource.as_deref() {
         Some("scale") => "autoscaling/v1".to_owned(),
         None | Some(_) => resource.api_version(),
     };
-    let version = config["apiVersion"].as_str().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&config["apiVersion"]), text(&config["kind"]));
+    let is_kind = target.subresource.is_some() || kind == resource.kind;
+    if version.is_empty() || !is_kind {
+        return Err(Status::bad_request(format!(
+            "invalid object type: {version}, Kind={kind}"
+        )));
+    }
     if version != expected {
         return Err(Status::bad_request(format!(
             "Incorrect version specified in apply patch. Specified patch version: {version}, \
@@ -117,16 +140,16 @@ fn check_config(target: &Target, config: &Value, options: &WriteOptions) -> Resu
 }
 
 /// A scale as a configuration of the object that it scales.
-fn scale_config(resource: &Resource, scale: &Value) -> Value {
+fn scale_config(resource: &Resource, wanted: &Value) -> Value {
     let mut config = json!({
         "apiVersion": resource.api_version(),
         "kind": resource.kind,
-        "metadata": { "name": scale["metadata"]["name"], "namespace": scale["metadata"]["namespace"] },
+        "metadata": { "name": wanted["metadata"]["name"], "namespace": wanted["metadata"]["namespace"] },
     });
-    if let Some(replicas) = scale["spec"].get("replicas") {
+    if let Some(replicas) = wanted["spec"].get("replicas") {
         object::set_at(
             &mut config,
-            &scale_paths(resource).spec_replicas,
+            &scale::paths(resource).spec_replicas,
             replicas.clone(),
         );
     }

@@ -1,0 +1,138 @@
+//! The scale subresource: how many replicas an object wants and has.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Registry, Reply, Target, WriteOptions, ownership, present};
+use crate::managed::Managers;
+use crate::object;
+use crate::resource::{Resource, ScalePaths};
+use crate::status::{Cause, Status, Subject};
+use crate::storage::Object;
+
+impl Registry {
+    /// Writes the replicas that a scale asks for into the object.
+    pub(super) fn change_scale(
+        &mut self,
+        target: &Target,
+        scale: &Value,
+        managers: Option<Managers>,
+        old: &Object,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        let resource = &target.resource;
+        let wanted = &scale["spec"]["replicas"];
+        let replicas = wanted.as_i64().unwrap_or_default();
+        if replicas < 0 && !resource.is_custom() {
+            let why = "must be greater than or equal to 0";
+            let cause = Cause::invalid("spec.replicas", wanted, why);
+            let subject = Subject {
+                group: "autoscaling",
+                kind: "Scale",
+                name: &target.name,
+            };
+            return Err(Status::invalid(subject, vec![cause]));
+        }
+        let version = object::resource_version(scale);
+        if !version.is_empty() && version != object::resource_version(old) {
+            return Err(Status::modified(resource.subject(&target.name)));
+        }
+        let shown = present(resource, old);
+        let mut new = Value::clone(&shown);
+        let path = paths(resource).spec_replicas;
+        object::set_at(&mut new, &path, json!(replicas));
+        let managers = managers.unwrap_or_else(|| {
+            // A scale does not show zero, so nobody comes to own it.
+            let mut written = new.clone();
+            if replicas == 0 {
+                object::remove_at(&mut written, &path);
+            }
+            self.track(
+                target,
+                Some(&shown),
+                &written,
+                ownership::of(&shown),
+                options,
+            )
+        });
+        ownership::set(&mut new, &managers);
+        let object = self.commit(&target.main(), new, old, options)?;
+        Ok(Reply {
+            code: 200,
+            body: Arc::new(of(resource, &object)),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// Where an object keeps what its scale shows.
+pub(super) fn paths(resource: &Resource) -> ScalePaths {
+    resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.scale.clone())
+        .unwrap_or_else(|| ScalePaths {
+            spec_replicas: ".spec.replicas".to_owned(),
+            status_replicas: ".status.replicas".to_owned(),
+            selector: None,
+        })
+}
+
+/// What the subresource shows of an object, if it can be read.
+///
+/// # Errors
+///
+/// 500 for a custom object without a value at the path of the replicas.
+pub(super) fn read(resource: &Resource, object: &Value) -> Result<Value, Status> {
+    let path = paths(resource).spec_replicas;
+    if resource.is_custom() && object::at(object, &path).is_none() {
+        let why = format!("the spec replicas field {path:?} does not exist");
+        return Err(Status::internal_error(&why));
+    }
+    Ok(of(resource, object))
+}
+
+/// What the subresource shows of an object.
+pub(super) fn of(resource: &Resource, object: &Value) -> Value {
+    let paths = paths(resource);
+    let number = |path: &str| {
+        object::at(object, path)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    let mut metadata = json!({});
+    for member in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        if let Some(value) = object["metadata"].get(member) {
+            metadata[member] = value.clone();
+        }
+    }
+    let mut scale = json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": metadata,
+        "spec": {},
+        "status": { "replicas": number(&paths.status_replicas) },
+    });
+    let replicas = number(&paths.spec_replicas);
+    if replicas != 0 {
+        scale["spec"]["replicas"] = json!(replicas);
+    }
+    let selector = match (&resource.custom, &paths.selector) {
+        (Some(_), Some(path)) => object::at(object, path)
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        (Some(_), None) => None,
+        (None, _) => Some(super::selector::printed(&object["spec"]["selector"])),
+    };
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}
