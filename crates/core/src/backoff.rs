@@ -64,6 +64,17 @@ impl Backoff {
         let delay = scaled(self.initial, self.factor.powi(exponent)).min(self.max);
         delay.saturating_add(scaled(delay, self.jitter * share(random)))
     }
+
+    /// A moment, for what went wrong by chance and was no failure: an eighth to half of the first
+    /// delay, of which a second at most counts.
+    ///
+    /// It is long enough for the news of a change to arrive, and spread so widely that two who got
+    /// in each other's way do not do so again. `random` is a number drawn evenly from `[0, 1)`.
+    #[must_use]
+    pub fn soon(&self, random: f64) -> Duration {
+        let first = self.delay(1, 0.0).min(Duration::from_secs(1));
+        scaled(first, 0.125 + 0.375 * share(random))
+    }
 }
 
 /// From 1 s, doubling, to 5 min, with a jitter of up to 20 %.

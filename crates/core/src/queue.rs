@@ -16,7 +16,8 @@
 //! - The outcome of a run replaces every timer that its key had.
 //! - A key that failed is held back for a delay which grows with each failure in a row. Only
 //!   [`Class::Desired`] triggers end the hold early, and they do not reset the count of failures;
-//!   other triggers wait for its end. A success ends the row.
+//!   other triggers wait for its end. A success ends the row; what went wrong by chance
+//!   ([`Action::Soon`]) is held for a moment and leaves the row as it is.
 //!
 //! # Costs
 //!
@@ -247,9 +248,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         };
 
         self.running -= 1;
-        let waiting = slot.conclude(now, running, outcome, |failures| {
-            self.backoff.delay(failures, random)
-        });
+        let waiting = slot.conclude(now, running, outcome, &self.backoff, random);
         if waiting.is_idle() {
             debug_assert!(
                 slot.causes.is_empty() && slot.failures == 0,

@@ -45,6 +45,27 @@ fn doubles_from_a_second_to_five_minutes() {
     );
 }
 
+/// G69: what is no failure is tried again within a second, however long the delays are.
+#[test]
+fn soon_is_a_part_of_the_first_delay() {
+    let table = [
+        Backoff::default(),
+        Backoff::exponential(Duration::from_millis(80), Duration::from_secs(2)),
+        Backoff::exponential(Duration::from_secs(600), Duration::from_secs(3600)),
+        Backoff::exponential(Duration::ZERO, Duration::from_secs(1)),
+        Backoff::default().jitter(1.0),
+    ]
+    .map(|backoff| format!("{:?} .. {:?}\n", backoff.soon(0.0), backoff.soon(1.0)));
+    expect![[r#"
+        125ms .. 500ms
+        10ms .. 40ms
+        125ms .. 500ms
+        0ns .. 0ns
+        125ms .. 500ms
+    "#]]
+    .assert_eq(&table.concat());
+}
+
 #[test]
 fn factor_and_jitter_are_settings() {
     let backoff = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(2));

@@ -4,8 +4,8 @@ use super::causes::Causes;
 use super::run::Timer;
 use super::trigger::{Action, Outcome, Priority};
 use super::window::Window;
+use crate::backoff::Backoff;
 use crate::time::Time;
-use std::time::Duration;
 
 /// All that is known of a key.
 #[derive(Clone, Debug)]
@@ -110,7 +110,8 @@ impl<C> Slot<C> {
         now: Time,
         running: Running,
         outcome: Outcome,
-        delay: impl FnOnce(u32) -> Duration,
+        backoff: &Backoff,
+        random: f64,
     ) -> Waiting {
         let Running {
             priority,
@@ -119,20 +120,21 @@ impl<C> Slot<C> {
             desired,
             forgotten,
         } = running;
-        let (timer, held) = match (outcome.action, outcome.failed) {
-            _ if forgotten => (Time::MAX, false),
-            (Action::AwaitChange, _) => (Time::MAX, false),
-            (Action::Requeue(after), failed) => (now + after, failed),
+        let one_more = self.failures.saturating_add(1);
+        let (timer, hold) = match (outcome.action, outcome.failed) {
+            _ if forgotten => (Time::MAX, None),
+            (Action::AwaitChange, _) => (Time::MAX, None),
+            (Action::Requeue(after), true) => (now + after, Some(one_more)),
+            (Action::Requeue(after), false) => (now + after, None),
             (Action::Backoff { at_least }, _) => {
-                let delay = delay(self.failures.saturating_add(1));
-                (now + delay.max(at_least.unwrap_or_default()), true)
+                let delay = backoff.delay(one_more, random);
+                let delay = delay.max(at_least.unwrap_or_default());
+                (now + delay, Some(one_more))
             }
+            (Action::Soon, _) => (now + backoff.soon(random), Some(self.failures)),
         };
-        self.failures = if held {
-            self.failures.saturating_add(1)
-        } else {
-            0
-        };
+        let held = hold.is_some();
+        self.failures = hold.unwrap_or(0);
         let window = window.filter(|_| desired || !held);
         let waiting = Waiting {
             timer,

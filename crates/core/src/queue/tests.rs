@@ -34,7 +34,7 @@ fn check(script: &str, expected: Expect) {
 /// - `0s add a cause`, for key `a`; followed by `desired` and `low` as wanted,
 /// - `0s schedule a 5s`, for a run after that time,
 /// - `0s next` says what to do,
-/// - `0s done a success await`; or `failure`, and `requeue 5s`, `backoff` or `backoff 30s`
+/// - `0s done a success await`; or `failure`, and `requeue 5s`, `soon`, `backoff` or `backoff 30s`
 ///   (at least); followed by `random 0.5` if wanted,
 /// - `0s forget a`, `0s close`,
 /// - `0s show a` and `0s counts` say what is known.
@@ -144,6 +144,7 @@ fn step<'a>(verb: &str, words: &mut SplitWhitespace<'a>) -> Step<'a> {
             let mut rest = words.peekable();
             let action = match action {
                 "await" => Action::AwaitChange,
+                "soon" => Action::Soon,
                 "requeue" => Action::Requeue(duration(rest.next().expect("a delay"))),
                 "backoff" => Action::Backoff {
                     at_least: rest.next_if(|&word| word != "random").map(duration),

@@ -62,6 +62,11 @@ pub enum Action {
         /// What a server has asked for, say. No jitter is added to it.
         at_least: Option<Duration>,
     },
+    /// After a [moment](crate::backoff::Backoff::soon).
+    ///
+    /// It is a hold, and neither lengthens the row of failures nor ends it: for what went wrong by
+    /// chance, like a write that another one came before.
+    Soon,
 }
 
 impl Outcome {

@@ -27,6 +27,7 @@ enum Next {
     Requeue(Duration),
     AwaitChange,
     Backoff { at_least: Option<Duration> },
+    Soon,
 }
 
 impl Action {
@@ -54,6 +55,16 @@ impl Action {
         Self(Next::Backoff { at_least: None })
     }
 
+    /// Run again in a moment, within half a second: an attempt that came in between those of others,
+    /// and may go well now.
+    ///
+    /// It is no failure: the delays of [`backoff`](Self::backoff) neither grow nor start over. Until
+    /// then only a change of the object's desired state runs it early.
+    #[must_use]
+    pub const fn soon() -> Self {
+        Self(Next::Soon)
+    }
+
     /// For [`backoff`](Self::backoff): not earlier than after `duration`, whatever the delay. It is
     /// meant for a server's `Retry-After`. Other actions stay as they are.
     #[must_use]
@@ -62,7 +73,7 @@ impl Action {
             Next::Backoff { .. } => Self(Next::Backoff {
                 at_least: Some(duration),
             }),
-            Next::Requeue(_) | Next::AwaitChange => self,
+            Next::Requeue(_) | Next::AwaitChange | Next::Soon => self,
         }
     }
 
@@ -71,7 +82,7 @@ impl Action {
     pub const fn requeue_after(&self) -> Option<Duration> {
         match self.0 {
             Next::Requeue(duration) => Some(duration),
-            Next::AwaitChange | Next::Backoff { .. } => None,
+            Next::AwaitChange | Next::Backoff { .. } | Next::Soon => None,
         }
     }
 
@@ -87,12 +98,19 @@ impl Action {
         matches!(self.0, Next::Backoff { .. })
     }
 
+    /// Whether this is [`soon`](Self::soon).
+    #[must_use]
+    pub const fn is_soon(&self) -> bool {
+        matches!(self.0, Next::Soon)
+    }
+
     /// The same for the queue; `failed` tells that an error policy chose it.
     pub(super) fn outcome(&self, failed: bool) -> queue::Outcome {
         let action = match self.0 {
             Next::Requeue(duration) => queue::Action::Requeue(duration),
             Next::AwaitChange => queue::Action::AwaitChange,
             Next::Backoff { at_least } => queue::Action::Backoff { at_least },
+            Next::Soon => queue::Action::Soon,
         };
         queue::Outcome { action, failed }
     }

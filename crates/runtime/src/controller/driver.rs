@@ -18,7 +18,7 @@ use futures::{
     stream::{self, BoxStream, FuturesUnordered, ReadyChunks, SelectAll},
 };
 use homeostat_core::{
-    queue::{Class, Next, Outcome, Priority, Queue, Run, Trigger},
+    queue::{Class, Next, Outcome, Priority, Queue, Run, State, Trigger},
     time::Time,
 };
 use kube::{Resource, api::DynamicObject};
@@ -418,7 +418,7 @@ where
         if self
             .queue
             .entry(&key)
-            .is_some_and(|entry| entry.failures > 0)
+            .is_some_and(|entry| entry.failures > 0 || entry.state == State::BackingOff)
         {
             self.failing.insert(key, predicates::desired_state(&*obj));
         } else {

@@ -417,8 +417,13 @@ impl<'a> Model<'a> {
                     let delay = backoff.delay(record.failures + 1, random);
                     (Some(at_least.map_or(delay, |floor| floor.max(delay))), true)
                 }
+                (Action::Soon, _) => (Some(backoff.soon(random)), true),
             };
-            record.failures = if hold { record.failures + 1 } else { 0 };
+            record.failures = match outcome.action {
+                Action::Soon => record.failures,
+                _ if hold => record.failures + 1,
+                _ => 0,
+            };
             let requested = |after| Requested {
                 at: now + after,
                 hold,

@@ -634,6 +634,52 @@ fn triggers_during_a_run_that_fails() {
     );
 }
 
+/// G69: what went wrong by chance is held for a moment, which neither counts in a row of failures
+/// nor ends it; as under any hold, only a change of the desired state runs the key early.
+#[test]
+fn a_moment_is_no_failure() {
+    check(
+        "
+        0s add a created
+        0s next
+        0s done a failure soon random 1.0
+        0s show a
+        0.1s add a child
+        0.1s next
+        0.5s next
+        0.5s done a failure soon
+        0.5s add a spec desired
+        0.5s next
+        1s done a failure backoff
+        2s next
+        2s done a failure soon
+        2s counts
+        2.2s next
+        3s done a failure backoff
+        3s show a
+        5s next
+        5s done a success soon
+        5.2s next
+        6s done a success await
+        6s show a
+        ",
+        expect![[r#"
+            0s next: run a ["created"] ready since 0ns
+            0s show a: BackingOff, next run Some(500ms), failures 0, []
+            0.1s next: wait until 500ms
+            0.5s next: run a ["child"] ready since 500ms, Retry
+            0.5s next: run a ["spec"] ready since 500ms
+            2s next: run a [] ready since 2s, Retry, failures 1
+            2s counts: Counts { waiting: 0, backing_off: 1, ready: 0, running: 0 }
+            2.2s next: run a [] ready since 2.125s, Retry, failures 1
+            3s show a: BackingOff, next run Some(5s), failures 2, []
+            5s next: run a [] ready since 5s, Retry, failures 2
+            5.2s next: run a [] ready since 5.125s, Retry, failures 2
+            6s show a: idle
+        "#]],
+    );
+}
+
 // === Debounce ===
 
 /// T55: trailing, with a bound.

@@ -58,17 +58,16 @@ impl Promises {
                 random: _,
             } => {
                 self.running.remove(&key);
-                let row_goes_on = match outcome.action {
-                    Action::Backoff { .. } => true,
-                    Action::Requeue(_) => outcome.failed,
-                    Action::AwaitChange => false,
+                let more = match outcome.action {
+                    Action::Backoff { .. } => Some(1),
+                    Action::Requeue(_) => outcome.failed.then_some(1),
+                    Action::AwaitChange => None,
+                    Action::Soon => Some(0),
                 };
-                if self.forgotten.remove(&key) {
-                    self.failures.remove(&key);
-                } else if row_goes_on {
-                    *self.failures.entry(key).or_default() += 1;
-                } else {
-                    self.failures.remove(&key);
+                let forgotten = self.forgotten.remove(&key);
+                match more.filter(|_| !forgotten) {
+                    Some(more) => *self.failures.entry(key).or_default() += more,
+                    None => drop(self.failures.remove(&key)),
                 }
             }
             Step::Schedule { .. } | Step::Next | Step::Pass { .. } | Step::Close => {}
@@ -230,6 +229,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let action = prop_oneof![
         delay.prop_map(Action::Requeue),
         Just(Action::AwaitChange),
+        Just(Action::Soon),
         at_least.prop_map(|at_least| Action::Backoff { at_least }),
     ];
     (action, any::<bool>()).prop_map(|(action, failed)| Outcome { action, failed })

@@ -27,6 +27,7 @@ const LIST: (&str, Class, Priority) = ("list", Class::Other, Priority::Low);
 const AWAIT: Outcome = Outcome::success(Action::AwaitChange);
 const REQUEUE: Outcome = Outcome::success(Action::Requeue(Duration::from_secs(2)));
 const BACKOFF: Outcome = Outcome::failure(Action::Backoff { at_least: None });
+const SOON: Outcome = Outcome::failure(Action::Soon);
 const FIXED: Outcome = Outcome::failure(Action::Requeue(Duration::from_secs(2)));
 
 impl World {
@@ -169,6 +170,19 @@ fn debounce() {
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 84_907);
+}
+
+/// G69: moments between failures and successes.
+#[test]
+fn moments() {
+    let world = World {
+        config: config(),
+        triggers: &[SPEC, CHILD],
+        outcomes: &[AWAIT, BACKOFF, SOON],
+        schedules: &[],
+        pauses: &[1],
+    };
+    assert_eq!(world.explore(), 104_345);
 }
 
 #[test]
