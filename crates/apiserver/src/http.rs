@@ -2,12 +2,14 @@
 
 mod answer;
 mod discovery;
+mod media;
+mod openapi;
 mod query;
 mod resource;
 mod route;
 mod service;
+mod table;
 mod watch;
-mod yaml;
 
 pub(crate) use self::answer::{Answer, Body};
 pub(crate) use self::query::Query;

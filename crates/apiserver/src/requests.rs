@@ -114,6 +114,7 @@ impl Requests {
     }
 
     /// Empties the log. Answers what was in it.
+    #[must_use]
     pub fn take(&self) -> Vec<Request> {
         self.with(|log| log.drain(..).collect())
     }
@@ -175,6 +176,8 @@ impl RequestFacts {
             | Route::Groups
             | Route::Group(_)
             | Route::Resources { .. }
+            | Route::Descriptions
+            | Route::Description { .. }
             | Route::Unknown => crate::http::ResourcePath::default(),
         };
         let collection = path.name.is_empty();

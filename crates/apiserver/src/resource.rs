@@ -2,16 +2,20 @@
 
 mod builtin;
 mod catalog;
+mod column;
 mod custom;
+mod json_path;
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::builtin::{builtin_resources, builtin_type};
+pub(crate) use self::builtin::{builtin_resources, builtin_type, builtin_types_raw};
 pub(crate) use self::catalog::Catalog;
+pub(crate) use self::column::Column;
 pub(crate) use self::custom::from_definition;
+pub(crate) use self::json_path::JsonPath;
 use crate::schema::Schema;
 use crate::status::Subject;
 
@@ -30,6 +34,8 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
     pub(crate) field_selectors: Vec<String>,
+    /// How people see its objects.
+    pub(crate) columns: Vec<Column>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) schema: Schema,
     /// Where its objects are stored: every version of a resource has the same.

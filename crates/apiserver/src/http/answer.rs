@@ -7,6 +7,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 
+use super::media::Media;
 use crate::status::Status;
 
 /// A body: whole, or a stream of watch events.
@@ -20,10 +21,10 @@ pub(crate) enum Answer {
         body: Value,
         warnings: Vec<String>,
     },
-    Yaml {
-        code: u16,
+    /// A JSON document of a media type of its own.
+    Document {
+        content_type: &'static str,
         body: Value,
-        warnings: Vec<String>,
     },
     Text {
         code: u16,
@@ -56,29 +57,13 @@ impl Answer {
 
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Self::Json { code, .. } | Self::Yaml { code, .. } | Self::Text { code, .. } => *code,
-            Self::Events(_) => 200,
+            Self::Json { code, .. } | Self::Text { code, .. } => *code,
+            Self::Document { .. } | Self::Events(_) => 200,
         }
     }
 
-    /// The answer in YAML, if it is a value.
-    pub(super) fn into_yaml(self) -> Self {
-        match self {
-            Self::Json {
-                code,
-                body,
-                warnings,
-            } => Self::Yaml {
-                code,
-                body,
-                warnings,
-            },
-            Self::Yaml { .. } | Self::Text { .. } | Self::Events(_) => self,
-        }
-    }
-
-    /// Turns the answer into bytes.
-    pub(crate) fn into_response(self) -> Response<Body> {
+    /// Turns the answer into bytes. What has no media type of its own is written in `media`.
+    pub(crate) fn into_response(self, media: Media) -> Response<Body> {
         let code = StatusCode::from_u16(self.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (content_type, retry_after, warnings, body) = match self {
             Self::Json {
@@ -88,7 +73,8 @@ impl Answer {
             } => {
                 let retry = body["details"]["retryAfterSeconds"].as_u64();
                 let retry = retry.filter(|_| body["kind"] == "Status");
-                ("application/json", retry, warnings, whole(body.to_string()))
+                let text = media.write(&body);
+                (media.content_type(), retry, warnings, whole(text))
             }
             Self::Text {
                 code: _,
@@ -100,16 +86,9 @@ impl Answer {
                 Vec::new(),
                 whole(text),
             ),
-            Self::Yaml {
-                code: _,
-                body,
-                warnings,
-            } => (
-                "application/yaml",
-                None,
-                warnings,
-                whole(super::yaml::document(&body)),
-            ),
+            Self::Document { content_type, body } => {
+                (content_type, None, Vec::new(), whole(body.to_string()))
+            }
             Self::Events(body) => ("application/json", None, Vec::new(), body),
         };
         let mut response = Response::new(body);

@@ -1,8 +1,39 @@
 //! What the server serves, for clients that ask.
 
+pub(super) mod aggregated;
+
 use serde_json::{Value, json};
 
+use super::media::{MEDIA_TYPES, ranges};
+use super::{Answer, Route, openapi};
 use crate::resource::{Catalog, Resource, api_version};
+use crate::status::Status;
+
+/// Answers a request about what is served.
+pub(super) fn answer(catalog: &Catalog, route: &Route, accept: &str) -> Answer {
+    if ranges(accept).iter().all(|range| range.media().is_none()) {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}");
+        return Status::not_acceptable(message).with_empty_details().into();
+    }
+    let aggregated = aggregated::is_wanted(accept);
+    let whole = |content_type, body| Some(Answer::Document { content_type, body });
+    let found = match route {
+        Route::CoreVersions if aggregated => {
+            whole(aggregated::CONTENT_TYPE, aggregated::core(catalog))
+        }
+        Route::Groups if aggregated => whole(aggregated::CONTENT_TYPE, aggregated::groups(catalog)),
+        Route::CoreVersions => Some(Answer::ok(core_versions())),
+        Route::Groups => Some(Answer::ok(groups(catalog))),
+        Route::Group(name) => group(catalog, name).map(Answer::ok),
+        Route::Resources { group, version } => resources(catalog, group, version).map(Answer::ok),
+        // This is how a real server labels its index.
+        Route::Descriptions => whole("text/plain; charset=utf-8", openapi::index(catalog)),
+        Route::Description { group, version } => openapi::document(catalog, group, version)
+            .and_then(|document| whole("application/json", document)),
+        Route::Version | Route::Health | Route::Resource(_) | Route::Unknown => None,
+    };
+    found.unwrap_or_else(Answer::page_not_found)
+}
 
 /// The version that the recorded data is of.
 pub(super) fn version() -> Value {
@@ -20,7 +51,7 @@ pub(super) fn version() -> Value {
 }
 
 /// `/api`
-pub(super) fn core_versions() -> Value {
+fn core_versions() -> Value {
     json!({
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -29,22 +60,27 @@ pub(super) fn core_versions() -> Value {
 }
 
 /// `/apis`
-pub(super) fn groups(catalog: &Catalog) -> Value {
-    let mut names: Vec<&str> = Vec::new();
-    for resource in catalog.all() {
-        if !resource.group.is_empty() && !names.contains(&resource.group.as_str()) {
-            names.push(&resource.group);
-        }
-    }
-    let groups: Vec<Value> = names
+fn groups(catalog: &Catalog) -> Value {
+    let groups: Vec<Value> = groups_of(catalog)
         .iter()
         .filter_map(|name| group_members(catalog, name))
         .collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
+/// The names of all groups but the core group.
+fn groups_of(catalog: &Catalog) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for resource in catalog.all() {
+        if !resource.group.is_empty() && !names.contains(&resource.group.as_str()) {
+            names.push(&resource.group);
+        }
+    }
+    names
+}
+
 /// `/apis/<group>`
-pub(super) fn group(catalog: &Catalog, name: &str) -> Option<Value> {
+fn group(catalog: &Catalog, name: &str) -> Option<Value> {
     let mut group = group_members(catalog, name)?;
     group["kind"] = json!("APIGroup");
     group["apiVersion"] = json!("v1");
@@ -52,19 +88,24 @@ pub(super) fn group(catalog: &Catalog, name: &str) -> Option<Value> {
 }
 
 fn group_members(catalog: &Catalog, name: &str) -> Option<Value> {
-    let mut versions: Vec<&str> = Vec::new();
-    for resource in catalog.all().filter(|resource| resource.group == name) {
-        if !versions.contains(&resource.version.as_str()) {
-            versions.push(&resource.version);
-        }
-    }
-    versions.sort_by_key(|version| priority(version));
-    let versions: Vec<Value> = versions
+    let versions: Vec<Value> = versions_of(catalog, name)
         .iter()
         .map(|version| json!({ "groupVersion": api_version(name, version), "version": version }))
         .collect();
     let preferred = versions.first()?.clone();
     Some(json!({ "name": name, "versions": versions, "preferredVersion": preferred }))
+}
+
+/// The versions of a group, the preferred one first.
+fn versions_of<'a>(catalog: &'a Catalog, group: &str) -> Vec<&'a str> {
+    let mut versions: Vec<&str> = Vec::new();
+    for resource in catalog.all().filter(|resource| resource.group == group) {
+        if !versions.contains(&resource.version.as_str()) {
+            versions.push(&resource.version);
+        }
+    }
+    versions.sort_by_key(|version| priority(version));
+    versions
 }
 
 /// Sorts versions as the API does: `v2`, `v1`, `v1beta1`, `v1alpha1`, then what is no version.
@@ -89,16 +130,11 @@ fn priority(version: &str) -> (u8, i64, i64, String) {
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`
-pub(super) fn resources(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
-    let mut served: Vec<&Resource> = catalog
-        .all()
-        .filter(|resource| resource.group == group && resource.version == version)
-        .map(AsRef::as_ref)
-        .collect();
+fn resources(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
+    let served = catalog.served(group, version);
     if served.is_empty() {
         return None;
     }
-    served.sort_by(|a, b| a.plural.cmp(&b.plural));
     let entries: Vec<Value> = served.into_iter().flat_map(entries).collect();
     Some(json!({
         "kind": "APIResourceList",
@@ -125,6 +161,11 @@ fn entries(resource: &Resource) -> Vec<Value> {
             own[member] = json!(names);
         }
     }
+    // What can be read is stored, under a form that this identifies.
+    if resource.verbs.iter().any(|verb| verb == "get") {
+        let stored = [&resource.group, &resource.version, &resource.kind];
+        own["storageVersionHash"] = json!(fingerprint(stored.map(String::as_str)));
+    }
     let mut entries = vec![own];
     for subresource in &resource.subresources {
         let mut entry = json!({
@@ -145,4 +186,16 @@ fn entries(resource: &Resource) -> Vec<Value> {
         entries.push(entry);
     }
     entries
+}
+
+/// An opaque short name for texts: equal for equal ones.
+pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    // FNV-1a, 64 bits: there is nobody to defend against.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for text in texts {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
 }

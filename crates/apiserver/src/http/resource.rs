@@ -54,6 +54,15 @@ const CUSTOM_PATCH_TYPES: [&str; 3] = [
     "application/apply-patch+yaml",
 ];
 
+/// The media types of patches that a resource takes.
+pub(super) fn patch_types(resource: &Resource) -> Vec<&'static str> {
+    if resource.is_custom() {
+        CUSTOM_PATCH_TYPES.to_vec()
+    } else {
+        PATCH_TYPES.iter().map(|(name, _)| *name).collect()
+    }
+}
+
 /// Answers a request for an object or a collection.
 pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incoming) -> Outcome {
     let (target, verb) = match core.stage.with(|registry| find(registry, path, request)) {
@@ -65,7 +74,7 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
             };
         }
     };
-    let presentation = match Presentation::choose(&target.resource, request) {
+    let presentation = match Presentation::choose(&target.resource, request, verb == Verb::Watch) {
         Ok(presentation) => presentation,
         Err(status) => {
             return Outcome {
@@ -121,7 +130,7 @@ async fn get(
         }
         registry.get(target)
     })?;
-    Ok(presentation.object(&target.resource, object, 200, Vec::new()))
+    Ok(presentation.object(&target.resource, &object, 200, Vec::new(), core.now()))
 }
 
 async fn list(
@@ -140,7 +149,7 @@ async fn list(
         .stage
         .with(|registry| registry.list(target, &options))?;
     let body = core.faults.corrupted_list(&target.resource, body);
-    Ok(presentation.list(&target.resource, body))
+    Ok(presentation.list(&target.resource, body, core.now()))
 }
 
 /// Waits for a version, but not for long; whoever needs it has to look whether it is there.
@@ -288,9 +297,15 @@ fn write(
             let mut warnings = reply.warnings;
             let custom = target.resource.custom.as_ref();
             warnings.extend(custom.and_then(|custom| custom.deprecation.clone()));
-            presentation.object(&target.resource, reply.body, reply.code, warnings)
+            presentation.object(
+                &target.resource,
+                &reply.body,
+                reply.code,
+                warnings,
+                core.now(),
+            )
         }
-        Ok(Written::List(list)) => presentation.list(&target.resource, list),
+        Ok(Written::List(list)) => presentation.list(&target.resource, list, core.now()),
         Err(status) => status.into(),
     };
     Outcome { answer, changed }

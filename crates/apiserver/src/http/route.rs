@@ -15,6 +15,13 @@ pub(crate) enum Route {
         version: String,
     },
     Resource(ResourcePath),
+    /// `/openapi/v3`
+    Descriptions,
+    /// `/openapi/v3/api/<version>`, `/openapi/v3/apis/<group>/<version>`
+    Description {
+        group: String,
+        version: String,
+    },
     Unknown,
 }
 
@@ -51,6 +58,15 @@ impl Route {
         match parts.as_slice() {
             ["version"] => Self::Version,
             ["healthz" | "readyz" | "livez", ..] => Self::Health,
+            ["openapi", "v3"] => Self::Descriptions,
+            ["openapi", "v3", "api", version] => Self::Description {
+                group: String::new(),
+                version: (*version).to_owned(),
+            },
+            ["openapi", "v3", "apis", group, version] => Self::Description {
+                group: (*group).to_owned(),
+                version: (*version).to_owned(),
+            },
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["apis", group] => Self::Group((*group).to_owned()),
@@ -91,7 +107,7 @@ impl ResourcePath {
                 .first()
                 .is_some_and(|next| !NAMESPACE_SUBRESOURCES.contains(next))
         {
-            path.namespace = (*namespace).to_owned();
+            (*namespace).clone_into(&mut path.namespace);
             rest = after;
         }
         let mut parts = rest.iter().map(|part| (*part).to_owned());
@@ -113,15 +129,12 @@ fn percent_decode(text: &str) -> String {
     while let Some((first, after)) = rest.split_first() {
         let code = after.get(..2).filter(|_| *first == b'%');
         let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -12,6 +12,7 @@ use http::{Method, Request, Response};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 
+use super::media::Media;
 use super::resource::{self, Outcome};
 use super::{Answer, Body, Query, Route, discovery};
 use crate::faults::Verdict;
@@ -90,6 +91,8 @@ where
     let query = Query::parse(parts.uri.query());
     let user_agent = text(&parts.headers, header::USER_AGENT);
     let facts = RequestFacts::new(&parts.method, &route, &query, &user_agent);
+    let accept = text(&parts.headers, header::ACCEPT);
+    let media = Media::of_answer(&accept);
     let now = core.now();
     match core.faults.judge(&facts).await {
         Verdict::Serve => {}
@@ -99,61 +102,50 @@ where
         }
         Verdict::Answer(answer) => {
             core.requests.record(now, facts, Some(answer.code()), false);
-            return Ok(finish(answer));
+            return Ok(finish(answer, media));
         }
     }
-    let body = match Limited::new(body, core.config.max_request_bytes)
-        .collect()
-        .await
-    {
-        Ok(body) => body.to_bytes(),
-        Err(_) => {
-            let limit = core.config.max_request_bytes;
-            let status = Status::too_large(format!("limit is {limit}"));
-            core.requests.record(now, facts, Some(status.code), false);
-            return Ok(finish(status.into()));
-        }
+    let limited = Limited::new(body, core.config.max_request_bytes);
+    let Ok(body) = limited.collect().await else {
+        let limit = core.config.max_request_bytes;
+        let status = Status::too_large(format!("limit is {limit}"));
+        core.requests.record(now, facts, Some(status.code), false);
+        return Ok(finish(status.into(), media));
     };
     let incoming = Incoming {
         method: parts.method,
         query,
         user_agent,
-        accept: text(&parts.headers, header::ACCEPT),
+        accept,
         content_type: text(&parts.headers, header::CONTENT_TYPE),
-        body,
+        body: body.to_bytes(),
     };
-    let Outcome {
-        mut answer,
-        changed,
-    } = dispatch(&core, &route, &incoming).await;
-    if incoming.wants_yaml() {
-        answer = answer.into_yaml();
-    }
+    let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
     core.requests
         .record(now, facts, Some(answer.code()), changed);
-    Ok(finish(answer))
+    Ok(finish(answer, media))
 }
 
 async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outcome {
-    let catalog = |show: &dyn Fn(&crate::resource::Catalog) -> Option<serde_json::Value>| {
-        let shown = core.stage.with(|registry| show(&registry.catalog));
-        shown.map_or_else(Answer::page_not_found, Answer::ok)
-    };
     let answer = match route {
+        Route::Resource(path) => return resource::serve(core, path, incoming).await,
         Route::Version => Answer::ok(discovery::version()),
         Route::Health => Answer::Text {
             code: 200,
             text: "ok".to_owned(),
             retry_after: None,
         },
-        Route::CoreVersions => Answer::ok(discovery::core_versions()),
-        Route::Groups => catalog(&|catalog| Some(discovery::groups(catalog))),
-        Route::Group(name) => catalog(&|catalog| discovery::group(catalog, name)),
-        Route::Resources { group, version } => {
-            catalog(&|catalog| discovery::resources(catalog, group, version))
-        }
-        Route::Resource(path) => return resource::serve(core, path, incoming).await,
         Route::Unknown => Answer::page_not_found(),
+        Route::CoreVersions
+        | Route::Groups
+        | Route::Group(_)
+        | Route::Resources { .. }
+        | Route::Descriptions
+        | Route::Description { .. } => {
+            let accept = &incoming.accept;
+            core.stage
+                .with(|registry| discovery::answer(&registry.catalog, route, accept))
+        }
     };
     Outcome {
         answer,
@@ -161,8 +153,10 @@ async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outco
     }
 }
 
-fn finish(answer: Answer) -> Response<ResponseBody> {
-    answer.into_response().map(|inner| ResponseBody { inner })
+fn finish(answer: Answer, media: Media) -> Response<ResponseBody> {
+    answer
+        .into_response(media)
+        .map(|inner| ResponseBody { inner })
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> String {
@@ -176,12 +170,6 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> String {
 // === impl Incoming ===
 
 impl Incoming {
-    /// Whether YAML comes first among the accepted types.
-    fn wants_yaml(&self) -> bool {
-        let first = self.accept.split([',', ';']).next().unwrap_or_default();
-        first.trim() == "application/yaml"
-    }
-
     /// The media type of the body, without parameters.
     pub(super) fn media_type(&self) -> String {
         let media_type = self.content_type.split(';').next().unwrap_or_default();

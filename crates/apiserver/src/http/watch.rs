@@ -8,12 +8,14 @@ use bytes::Bytes;
 use futures::stream;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Body;
 use super::resource::Presentation;
+use super::table;
 use crate::registry::{ListOptions, Registry, Target, parse_version, present};
 use crate::server::Core;
 use crate::status::Status;
@@ -28,6 +30,10 @@ struct Watch {
     target: Target,
     options: ListOptions,
     presentation: Presentation,
+    /// When the server was last asked for changes.
+    now: Timestamp,
+    /// Whether an event was sent: of tables only the first says what the columns are.
+    began: bool,
     /// Everything up to this revision was sent.
     revision: u64,
     /// Bytes that are ready.
@@ -72,6 +78,8 @@ pub(super) fn open(
             target,
             options,
             presentation,
+            now: registry.timestamp(),
+            began: false,
             revision: 0,
             frames: VecDeque::new(),
             closing: false,
@@ -172,6 +180,7 @@ impl Watch {
 
     /// Takes in what happened since the last time.
     fn read(&mut self, registry: &Registry) {
+        self.now = registry.timestamp();
         let current = registry.store.revision();
         let storage = &self.target.resource.storage;
         let changes: Vec<Arc<Change>> = match registry.store.changes_after(storage, self.revision) {
@@ -237,8 +246,7 @@ impl Watch {
     fn push(&mut self, kind: &str, object: &Object) {
         let shown = present(&self.target.resource, object);
         let shown = self.core.faults.corrupted(&self.target.resource, shown);
-        let shown = self.presentation.of_event(&self.target.resource, &shown);
-        self.frames.push_back(frame(kind, &shown));
+        self.push_presented(kind, &shown);
     }
 
     fn push_bookmark(&mut self, initial_events_end: bool) {
@@ -251,7 +259,17 @@ impl Watch {
         if initial_events_end {
             bookmark["metadata"]["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
         }
-        self.frames.push_back(frame("BOOKMARK", &bookmark));
+        self.push_presented("BOOKMARK", &bookmark);
+    }
+
+    fn push_presented(&mut self, kind: &str, object: &Value) {
+        let resource = &self.target.resource;
+        let mut shown = self.presentation.of_event(resource, object, self.now);
+        if self.began && matches!(self.presentation, Presentation::Table(_)) {
+            shown = table::without_definitions(shown);
+        }
+        self.began = true;
+        self.frames.push_back(frame(kind, &shown));
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Lifecycle, Resource, Subresource};
+use super::{Column, Lifecycle, Resource, Subresource};
 use crate::schema::Schema;
 
 /// One file for each group and version, and one with the types that belong to none.
@@ -74,6 +75,8 @@ struct Facts {
     #[serde(default)]
     field_selectors: Vec<String>,
     #[serde(default)]
+    columns: Vec<Column>,
+    #[serde(default)]
     lifecycle: Lifecycle,
 }
 
@@ -90,6 +93,39 @@ pub(crate) fn builtin_resources() -> &'static [Arc<Resource>] {
 /// A built-in type by its full name.
 pub(crate) fn builtin_type(name: &str) -> Option<&'static Schema> {
     builtin().types.get(name)
+}
+
+/// Every built-in type by its full name, as the data states it.
+pub(crate) fn builtin_types_raw() -> &'static BTreeMap<String, Value> {
+    #[derive(Deserialize)]
+    struct RawFile {
+        #[serde(default)]
+        package: String,
+        types: BTreeMap<String, Value>,
+    }
+    static RAW: OnceLock<BTreeMap<String, Value>> = OnceLock::new();
+    RAW.get_or_init(|| {
+        FILES
+            .iter()
+            .map(|text| -> RawFile {
+                serde_json::from_str(text)
+                    .expect("a test reads every embedded file, and they cannot change afterwards")
+            })
+            .flat_map(|RawFile { package, types }| {
+                types
+                    .into_iter()
+                    .map(move |(name, raw)| (full_name(&package, name), raw))
+            })
+            .collect()
+    })
+}
+
+fn full_name(package: &str, name: String) -> String {
+    if package.is_empty() {
+        name
+    } else {
+        format!("{package}.{name}")
+    }
 }
 
 fn builtin() -> &'static Builtin {
@@ -111,12 +147,7 @@ fn builtin() -> &'static Builtin {
             } = file;
             for (name, mut schema) in types {
                 mark_required_lists(&mut schema);
-                let full = if package.is_empty() {
-                    name
-                } else {
-                    format!("{package}.{name}")
-                };
-                builtin.types.insert(full, schema);
+                builtin.types.insert(full_name(&package, name), schema);
             }
             for facts in resources {
                 builtin
@@ -127,7 +158,7 @@ fn builtin() -> &'static Builtin {
         for (name, member) in NULL_WHEN_EMPTY {
             builtin.mark(name, &serde_json::json!({ (member): null }));
         }
-        let filled: Vec<(String, serde_json::Value)> = builtin
+        let filled: Vec<(String, Value)> = builtin
             .resources
             .iter()
             .filter_map(|resource| {
@@ -148,7 +179,7 @@ fn builtin() -> &'static Builtin {
 
 impl Builtin {
     /// Marks the members of a type that objects show as null.
-    fn mark(&mut self, type_name: &str, shown: &serde_json::Value) {
+    fn mark(&mut self, type_name: &str, shown: &Value) {
         for (name, value) in shown.as_object().into_iter().flatten() {
             let Some(schema) = self.types.get_mut(type_name) else {
                 return;
@@ -193,6 +224,7 @@ fn resource(group: &str, version: &str, facts: Facts) -> Resource {
         categories: facts.categories,
         subresources: facts.subresources,
         field_selectors: facts.field_selectors,
+        columns: facts.columns,
         lifecycle: facts.lifecycle,
         schema: Schema::reference_to(facts.type_name),
         custom: None,
@@ -218,9 +250,9 @@ mod tests {
             fields.chain(inner).for_each(check);
         }
         builtin().types.values().for_each(check);
-        builtin_resources()
-            .iter()
-            .for_each(|resource| check(&resource.schema));
+        for resource in builtin_resources() {
+            check(&resource.schema);
+        }
         assert!(
             builtin_resources()
                 .iter()

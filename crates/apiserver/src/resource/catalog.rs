@@ -32,6 +32,16 @@ impl Catalog {
         custom.chain(builtin_resources()).find(matches)
     }
 
+    /// Every resource of a group and version, by name.
+    pub(crate) fn served(&self, group: &str, version: &str) -> Vec<&Resource> {
+        let all = self.all().map(AsRef::as_ref);
+        let mut served: Vec<&Resource> = all
+            .filter(|resource| resource.group == group && resource.version == version)
+            .collect();
+        served.sort_by(|a, b| a.plural.cmp(&b.plural));
+        served
+    }
+
     /// The resource of a kind, in any version.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let group = group_of(api_version);

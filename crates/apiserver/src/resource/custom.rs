@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource};
+use super::{Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource, column};
 use crate::object;
 use crate::schema::{Schema, from_structural};
 
@@ -71,6 +71,7 @@ fn served(definition: &Value, version: &Value) -> Resource {
                 selectable.map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned()),
             )
             .collect(),
+        columns: column::of_version(version),
         lifecycle: Lifecycle {
             generation: true,
             generation_raised_by: vec![Part::Spec],

@@ -1,9 +1,12 @@
 //! How a client wants to see objects.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::http::Answer;
+use crate::http::media::{MEDIA_TYPES, Media, Range, ranges};
 use crate::http::service::Incoming;
+use crate::http::table::{Include, TableForm};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::storage::Object;
@@ -12,57 +15,58 @@ use crate::storage::Object;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Presentation {
     Object,
-    /// The metadata alone.
-    Metadata,
+    /// The metadata alone, in this version of its group.
+    Metadata(&'static str),
+    Table(TableForm),
 }
-
-/// What can be had.
-const MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 // === impl Presentation ===
 
 impl Presentation {
-    /// Takes the first of the accepted forms that the server knows.
+    /// Takes the first of the accepted forms that the server knows. Streams are JSON alone.
     ///
     /// # Errors
     ///
-    /// 406 if there is none.
-    pub(super) fn choose(resource: &Resource, request: &Incoming) -> Result<Self, Status> {
-        let accept = request.accept.trim();
-        if accept.is_empty() {
-            return Ok(Self::Object);
+    /// 406 if there is none, 400 for a table that is to include what is not known.
+    pub(super) fn choose(
+        resource: &Resource,
+        request: &Incoming,
+        stream: bool,
+    ) -> Result<Self, Status> {
+        let ranges = ranges(&request.accept);
+        let usable = ranges.iter().filter(|range| match range.media() {
+            Some(Media::Json) => true,
+            Some(Media::Yaml) => !stream,
+            None => false,
+        });
+        let Some(mut chosen) = usable.filter_map(Self::of_range).next() else {
+            return Err(not_acceptable(resource));
+        };
+        if let Self::Table(form) = &mut chosen {
+            form.include = Include::parse(request.query.get("includeObject"))?;
         }
-        accept.split(',').find_map(Self::of_range).ok_or_else(|| {
-            if resource.is_custom() {
-                let message = format!("only the following media types are accepted: {MEDIA_TYPES}");
-                Status::not_acceptable(message)
-            } else {
-                let message =
-                    format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}");
-                Status::not_acceptable(message).with_empty_details()
-            }
-        })
+        Ok(chosen)
     }
 
     /// The form that one range of an Accept header asks for, if it is known.
-    fn of_range(range: &str) -> Option<Self> {
-        let mut parts = range.split(';').map(str::trim);
-        let media_type = parts.next().unwrap_or_default();
-        if ![
-            "application/json",
-            "application/yaml",
-            "application/*",
-            "*/*",
-        ]
-        .contains(&media_type)
-        {
-            return None;
+    fn of_range(range: &Range<'_>) -> Option<Self> {
+        if range.kind.is_empty() {
+            return Some(Self::Object);
         }
-        let wanted = parts.find_map(|part| part.strip_prefix("as="));
-        match wanted {
-            None => Some(Self::Object),
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some(Self::Metadata),
-            Some(_) => None,
+        let api_version = match (range.group, range.version) {
+            ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
+            ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
+            _ => return None,
+        };
+        match range.kind {
+            "PartialObjectMetadata" | "PartialObjectMetadataList" => {
+                Some(Self::Metadata(api_version))
+            }
+            "Table" => Some(Self::Table(TableForm {
+                api_version,
+                include: Include::Metadata,
+            })),
+            _ => None,
         }
     }
 
@@ -70,11 +74,12 @@ impl Presentation {
     pub(super) fn object(
         self,
         resource: &Resource,
-        object: Object,
+        object: &Object,
         code: u16,
         warnings: Vec<String>,
+        now: Timestamp,
     ) -> Answer {
-        let body = self.of_event(resource, &object);
+        let body = self.of_event(resource, object, now);
         Answer::Json {
             code,
             body,
@@ -83,17 +88,24 @@ impl Presentation {
     }
 
     /// Answers with a list.
-    pub(super) fn list(self, resource: &Resource, mut list: Value) -> Answer {
-        if self == Self::Metadata {
-            list["apiVersion"] = json!("meta.k8s.io/v1");
-            list["kind"] = json!("PartialObjectMetadataList");
-            if let Some(metadata) = list["metadata"].as_object_mut() {
-                metadata.retain(|_, value| *value != "");
-            }
-            for item in list["items"].as_array_mut().into_iter().flatten() {
-                *item = self.of_event(resource, item);
-            }
+    pub(super) fn list(self, resource: &Resource, mut list: Value, now: Timestamp) -> Answer {
+        if self != Self::Object
+            && let Some(metadata) = list["metadata"].as_object_mut()
+        {
+            metadata.retain(|_, value| *value != "");
         }
+        let body = match self {
+            Self::Object => list,
+            Self::Metadata(api_version) => {
+                list["apiVersion"] = json!(api_version);
+                list["kind"] = json!("PartialObjectMetadataList");
+                for item in list["items"].as_array_mut().into_iter().flatten() {
+                    *item = self.of_event(resource, item, now);
+                }
+                list
+            }
+            Self::Table(form) => form.of_list(resource, list, now),
+        };
         let custom = resource.custom.as_ref();
         let warnings = custom
             .and_then(|custom| custom.deprecation.clone())
@@ -101,20 +113,39 @@ impl Presentation {
             .collect();
         Answer::Json {
             code: 200,
-            body: list,
+            body,
             warnings,
         }
     }
 
-    /// An object in a watch event.
-    pub(in crate::http) fn of_event(self, _resource: &Resource, object: &Value) -> Value {
-        if self == Self::Object || object["kind"] == "Status" {
+    /// An object as an answer or an event shows it.
+    pub(in crate::http) fn of_event(
+        self,
+        resource: &Resource,
+        object: &Value,
+        now: Timestamp,
+    ) -> Value {
+        if object["kind"] == "Status" {
             return object.clone();
         }
-        json!({
-            "apiVersion": "meta.k8s.io/v1",
-            "kind": "PartialObjectMetadata",
-            "metadata": object["metadata"],
-        })
+        match self {
+            Self::Object => object.clone(),
+            Self::Metadata(api_version) => json!({
+                "apiVersion": api_version,
+                "kind": "PartialObjectMetadata",
+                "metadata": object["metadata"],
+            }),
+            Self::Table(form) => form.of_object(resource, object, now),
+        }
+    }
+}
+
+fn not_acceptable(resource: &Resource) -> Status {
+    if resource.is_custom() {
+        let message = format!("only the following media types are accepted: {MEDIA_TYPES}");
+        Status::not_acceptable(message)
+    } else {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}");
+        Status::not_acceptable(message).with_empty_details()
     }
 }
