@@ -27,6 +27,9 @@ pub struct Config {
     pub watch_timeout: Duration,
     /// How often a watch that allows bookmarks gets one. 1 minute, as kube-apiserver.
     pub bookmark_interval: Duration,
+    /// How long connections may take to finish when a server that listens is stopped. 5 s: an answer
+    /// takes far less, and a client that does not read must not hold up the end.
+    pub shutdown_grace: Duration,
     /// How many requests the log keeps; the oldest go first. 100,000: all of a test's.
     pub max_logged_requests: usize,
 }
@@ -40,8 +43,9 @@ impl Default for Config {
             max_history: 100_000,
             max_watch_lag: 20_000,
             fresh_read_timeout: Duration::from_secs(3),
-            watch_timeout: Duration::from_mins(30),
-            bookmark_interval: Duration::from_mins(1),
+            watch_timeout: Duration::from_secs(30 * 60),
+            bookmark_interval: Duration::from_secs(60),
+            shutdown_grace: Duration::from_secs(5),
             max_logged_requests: 100_000,
         }
     }

@@ -78,7 +78,7 @@ impl Entropy {
         Self { state: seed }
     }
 
-    /// SplitMix64: every seed gives a full period, and it needs no crate.
+    /// `SplitMix64`: every seed gives a full period, and it needs no crate.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

@@ -23,7 +23,7 @@ pub enum Fault {
     Forbidden,
     /// 404 in plain text, as for a resource that nobody serves.
     NotServed,
-    /// 404 with a Status of reason NotFound.
+    /// 404 with a Status of reason `NotFound`.
     NotFound,
     /// 409 with a Status of reason Conflict.
     Conflict,
@@ -34,9 +34,9 @@ pub enum Fault {
         /// The header's value.
         retry_after: u32,
     },
-    /// 500 with a Status of reason InternalError.
+    /// 500 with a Status of reason `InternalError`.
     InternalError,
-    /// 503 with a Status of reason ServiceUnavailable.
+    /// 503 with a Status of reason `ServiceUnavailable`.
     Unavailable,
     /// 504 with a Status of reason Timeout. The request is not carried out.
     Timeout,

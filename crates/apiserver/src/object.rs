@@ -90,7 +90,7 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Sets the finalizers; an empty list takes the member away.
-pub(crate) fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
+pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     let metadata = metadata_mut(object);
     if finalizers.is_empty() {
         metadata.remove("finalizers");

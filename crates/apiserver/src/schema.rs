@@ -18,6 +18,10 @@ pub(crate) use self::validate::validate;
 /// The shape of a value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each stands for one keyword of a schema"
+)]
 pub(crate) struct Schema {
     /// The full name of another built-in type that describes the value.
     #[serde(rename = "ref")]
@@ -155,13 +159,12 @@ impl Schema {
             } else {
                 &self.list_map_keys
             }),
-            Some(ListType::Atomic) => ListKind::Atomic,
             // The recorded data names lists without a listType whose patches merge.
             None if self.merges_patches() => match &self.patch_merge_key {
                 Some(key) => ListKind::Map(std::slice::from_ref(key)),
                 None => ListKind::Set,
             },
-            None => ListKind::Atomic,
+            Some(ListType::Atomic) | None => ListKind::Atomic,
         }
     }
 

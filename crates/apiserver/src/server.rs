@@ -3,21 +3,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
 use crate::environment::{Clock, TokioClock};
 use crate::faults::Faults;
 use crate::http::Service;
+use crate::listening::Listening;
 use crate::registry::Registry;
 use crate::requests::Requests;
+use crate::task;
 
 /// An embedded Kubernetes API server.
 ///
@@ -46,13 +43,6 @@ pub struct ApiServerBuilder {
     seed: u64,
     config: Config,
     enabled: Enabled,
-}
-
-/// A server that listens; it stops when this is dropped.
-#[derive(Debug)]
-pub struct Listening {
-    address: SocketAddr,
-    task: JoinHandle<()>,
 }
 
 /// Everything of the server that requests share.
@@ -109,10 +99,7 @@ impl ApiServer {
     ///
     /// The address cannot be bound.
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Listening> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        let task = tokio::spawn(accept(listener, self.service()));
-        Ok(Listening { address, task })
+        Listening::start(address, self.service(), self.core.config.shutdown_grace).await
     }
 
     /// The faults that are injected in front of the server.
@@ -166,25 +153,6 @@ impl fmt::Debug for ApiServer {
         f.debug_struct("ApiServer")
             .field("revision", &self.revision())
             .finish_non_exhaustive()
-    }
-}
-
-async fn accept(listener: TcpListener, service: Service) {
-    loop {
-        // A connection that fails while it is accepted concerns its client alone.
-        let Ok((stream, _)) = listener.accept().await else {
-            continue;
-        };
-        let service = TowerToHyperService::new(service.clone());
-        tokio::spawn(async move {
-            let builder = auto::Builder::new(TokioExecutor::new());
-            if let Err(error) = builder
-                .serve_connection(TokioIo::new(stream), service)
-                .await
-            {
-                tracing::debug!(%error, "connection failed");
-            }
-        });
     }
 }
 
@@ -244,9 +212,7 @@ impl ApiServerBuilder {
             registry: Mutex::new(registry),
             actors: Mutex::new(Actors::default()),
         });
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(drive(Arc::downgrade(&stage), enabled, revisions));
-        }
+        task::start_if_possible(drive(Arc::downgrade(&stage), enabled, revisions));
         let drops = watch::Sender::new(0);
         let core = Core {
             stage,
@@ -274,22 +240,6 @@ impl fmt::Debug for ApiServerBuilder {
             .field("config", config)
             .field("enabled", enabled)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Listening ===
-
-impl Listening {
-    /// Where the server listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -9,7 +9,8 @@ pub(crate) struct Status {
     /// Empty where the server knows no reason (code 500).
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    pub(crate) details: Option<Details>,
+    /// Boxed, because a failure is an answer of nearly every function.
+    pub(crate) details: Option<Box<Details>>,
     /// A token to go on with after a continue token expired.
     pub(crate) fresh_continue: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -57,12 +58,12 @@ impl Status {
     }
 
     fn about(mut self, subject: Subject<'_>) -> Self {
-        self.details = Some(Details {
+        self.details = Some(Box::new(Details {
             name: subject.name.to_owned(),
             group: subject.group.to_owned(),
             kind: subject.kind.to_owned(),
             ..Details::default()
-        });
+        }));
         self
     }
 
@@ -72,7 +73,7 @@ impl Status {
     }
 
     pub(crate) fn with_empty_details(mut self) -> Self {
-        self.details = Some(Details::default());
+        self.details = Some(Box::default());
         self
     }
 
@@ -158,10 +159,10 @@ impl Status {
         let count = causes.len();
         let noun = if count == 1 { "conflict" } else { "conflicts" };
         let mut status = Self::new(409, "Conflict", format!("Apply failed with {count} {noun}"));
-        status.details = Some(Details {
+        status.details = Some(Box::new(Details {
             causes,
             ..Details::default()
-        });
+        }));
         status
     }
 

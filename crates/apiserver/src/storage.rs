@@ -33,6 +33,9 @@ pub(crate) struct Store {
     revisions: watch::Sender<u64>,
 }
 
+/// Of resources that were never written.
+static NO_CHANGES: VecDeque<Arc<Change>> = VecDeque::new();
+
 // === impl Store ===
 
 impl Store {
@@ -143,8 +146,10 @@ impl Store {
                 oldest: self.compacted,
             });
         }
-        static NONE: VecDeque<Arc<Change>> = VecDeque::new();
-        let changes = self.feeds.get(resource).map_or(&NONE, |feed| &feed.changes);
+        let changes = self
+            .feeds
+            .get(resource)
+            .map_or(&NO_CHANGES, |feed| &feed.changes);
         Ok(history::after(changes, revision))
     }
 

@@ -133,8 +133,8 @@ fn end_foreground(registry: &mut Registry, key: &Key, owner: &Object) -> bool {
 fn drop_finalizer(registry: &mut Registry, key: &Key, finalizer: &str) -> bool {
     registry.edit(key, &write_options(), |object| {
         let rest = object::finalizers(object).filter(|one| *one != finalizer);
-        let rest = rest.map(str::to_owned).collect();
-        object::set_finalizers(object, rest);
+        let rest: Vec<String> = rest.map(str::to_owned).collect();
+        object::set_finalizers(object, &rest);
     })
 }
 

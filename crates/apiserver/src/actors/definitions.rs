@@ -46,8 +46,8 @@ fn step_of(registry: &mut Registry, definition: &Key, storage: &str) -> bool {
     if objects.is_empty() {
         return registry.edit(definition, &write_options(), |object| {
             let rest = object::finalizers(object).filter(|one| *one != CLEANUP_FINALIZER);
-            let rest = rest.map(str::to_owned).collect();
-            object::set_finalizers(object, rest);
+            let rest: Vec<String> = rest.map(str::to_owned).collect();
+            object::set_finalizers(object, &rest);
         });
     }
     objects

@@ -107,7 +107,7 @@ impl Query {
             causes.push(Cause::not_supported("dryRun", &json!(dry_run), &["All"]));
         }
         let manager = self.get("fieldManager");
-        let position = manager.chars().position(|c| c.is_control());
+        let position = manager.chars().position(char::is_control);
         if let Some((position, c)) = position.and_then(|at| Some((at, manager.chars().nth(at)?))) {
             let shown = manager.replace(c, &format!("\\x{:02x}", u32::from(c)));
             let why = format!(

@@ -60,7 +60,7 @@ impl Registry {
     /// # Errors
     ///
     /// 403 for the namespaces that every cluster needs.
-    pub(super) fn admit_deletion(&self, target: &Target) -> Result<(), Status> {
+    pub(super) fn admit_deletion(target: &Target) -> Result<(), Status> {
         let resource = &target.resource;
         if resource.is("", "namespaces") && PROTECTED_NAMESPACES.contains(&target.name.as_str()) {
             let why = "this namespace may not be deleted";
@@ -70,16 +70,7 @@ impl Registry {
     }
 
     /// Sets what the server allocates or decides for a new object or a new state of an old one.
-    ///
-    /// # Errors
-    ///
-    /// 422 where something that was allocated cannot be changed.
-    pub(super) fn allocate(
-        &mut self,
-        target: &Target,
-        body: &mut Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
+    pub(super) fn allocate(&mut self, target: &Target, body: &mut Value, old: Option<&Value>) {
         let resource = &target.resource;
         if resource.is("", "services") {
             self.allocate_addresses(body, old);
@@ -95,7 +86,6 @@ impl Registry {
         {
             super::definitions::prepare(body);
         }
-        Ok(())
     }
 
     fn allocate_addresses(&mut self, body: &mut Value, old: Option<&Value>) {

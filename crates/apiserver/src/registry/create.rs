@@ -85,7 +85,7 @@ impl Registry {
             defaults::fill_status(resource, &mut body);
         }
         self.set_server_metadata(target, &mut body);
-        self.allocate(target, &mut body, None)?;
+        self.allocate(target, &mut body, None);
         validate_new(target, &body)?;
         warnings.extend(names::finalizer_warnings(resource, &body));
         accept::finish(resource, &mut body);

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::object;
 use crate::resource::Resource;
+use crate::schema::Schema;
 
 /// Members of `filled` that are not defaults of a kind: they are allocated, or put by admission, when
 /// it is settled who owns what.
@@ -14,6 +15,53 @@ const LATE: [(&str, &[&str]); 2] = [
         &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
     ),
     ("pods", &["tolerations", "priority", "preemptionPolicy"]),
+];
+
+/// Defaults of types that no schema states.
+const TYPE_DEFAULTS: [(&str, &[(&str, &str)]); 14] = [
+    (
+        "core.v1.Container",
+        &[
+            ("terminationMessagePath", "/dev/termination-log"),
+            ("terminationMessagePolicy", "File"),
+        ],
+    ),
+    (
+        "core.v1.EphemeralContainer",
+        &[
+            ("terminationMessagePath", "/dev/termination-log"),
+            ("terminationMessagePolicy", "File"),
+        ],
+    ),
+    (
+        "core.v1.Probe",
+        &[
+            ("timeoutSeconds", "1"),
+            ("periodSeconds", "10"),
+            ("successThreshold", "1"),
+            ("failureThreshold", "3"),
+        ],
+    ),
+    (
+        "core.v1.HTTPGetAction",
+        &[("path", "/"), ("scheme", "HTTP")],
+    ),
+    ("core.v1.ObjectFieldSelector", &[("apiVersion", "v1")]),
+    ("core.v1.SecretVolumeSource", &[("defaultMode", "420")]),
+    ("core.v1.ConfigMapVolumeSource", &[("defaultMode", "420")]),
+    ("core.v1.DownwardAPIVolumeSource", &[("defaultMode", "420")]),
+    ("core.v1.ProjectedVolumeSource", &[("defaultMode", "420")]),
+    ("core.v1.HostPathVolumeSource", &[("type", "")]),
+    ("core.v1.EndpointPort", &[("protocol", "TCP")]),
+    (
+        "discovery.v1.EndpointPort",
+        &[("name", ""), ("protocol", "TCP")],
+    ),
+    ("networking.v1.NetworkPolicyPort", &[("protocol", "TCP")]),
+    (
+        "rbac.v1.RoleRef",
+        &[("apiGroup", "rbac.authorization.k8s.io")],
+    ),
 ];
 
 /// Fills in the defaults of a built-in kind.
@@ -32,6 +80,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         super::definitions::complete(object);
     }
     depend_on_others(resource, object);
+    fill_types(&resource.schema, object);
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()
     {
@@ -137,24 +186,58 @@ fn depend_on_others(resource: &Resource, object: &mut Value) {
             }
         }
     }
-    if resource.is("apps", "deployments") && object["spec"]["strategy"]["type"] == "Recreate" {
-        return;
-    }
-    let template = if resource.is("", "pods") {
-        Some("spec")
-    } else {
-        None
-    };
-    let spec = match template {
-        Some(path) => object.get_mut(path),
-        None => object.pointer_mut("/spec/template/spec"),
-    };
-    if let Some(spec) = spec {
-        for list in ["containers", "initContainers"] {
-            for container in spec[list].as_array_mut().into_iter().flatten() {
-                pull_policy(container);
-            }
+}
+
+/// Defaults of types, wherever they occur: those that the schema states, and those that only the
+/// server's code knows.
+fn fill_types(schema: &Schema, value: &mut Value) {
+    let resolved = schema.resolved();
+    if let Some(items) = &resolved.items {
+        for element in value.as_array_mut().into_iter().flatten() {
+            fill_types(items, element);
         }
+    }
+    let Some(members) = value.as_object_mut() else {
+        return;
+    };
+    for (name, field) in &resolved.fields {
+        if let Some(value) = members.get_mut(name) {
+            fill_types(field, value);
+        } else {
+            let stated = field.default.clone().filter(|_| field.zero().is_none());
+            members.extend(stated.map(|default| (name.clone(), default)));
+        }
+    }
+    let own = schema.reference.as_deref().unwrap_or_default();
+    let own = own.rsplit("io.k8s.api.").next().unwrap_or_default();
+    if own == "core.v1.Container" || own == "core.v1.EphemeralContainer" {
+        pull_policy(value);
+    }
+    if own == "core.v1.ResourceRequirements" {
+        request_limits(value);
+    }
+    let Some((_, defaults)) = TYPE_DEFAULTS.iter().find(|(name, _)| *name == own) else {
+        return;
+    };
+    for (name, text) in *defaults {
+        let default = text
+            .parse()
+            .map_or_else(|_| json!(text), |number: i64| json!(number));
+        let members = value.as_object_mut().into_iter();
+        members.for_each(|members| {
+            members.entry(*name).or_insert_with(|| default.clone());
+        });
+    }
+}
+
+/// What is limited and not requested is requested up to the limit.
+fn request_limits(resources: &mut Value) {
+    let Some(limits) = resources["limits"].as_object().cloned() else {
+        return;
+    };
+    let requests = object::member_mut(resources, "requests");
+    for (name, limit) in limits {
+        requests.entry(name).or_insert(limit);
     }
 }
 

@@ -80,7 +80,7 @@ impl Registry {
             let mut finalizers: Vec<String> =
                 object::finalizers(definition).map(str::to_owned).collect();
             finalizers.push(CLEANUP_FINALIZER.to_owned());
-            object::set_finalizers(definition, finalizers);
+            object::set_finalizers(definition, &finalizers);
         }
     }
 
@@ -104,21 +104,18 @@ pub(crate) fn set_condition(conditions: &mut Value, mut condition: Value, now: &
     let Some(list) = conditions.as_array_mut() else {
         return;
     };
-    match list.iter_mut().find(|one| one["type"] == condition["type"]) {
-        Some(found) => {
-            let changed = found["status"] != condition["status"];
-            let time = if changed {
-                json!(now)
-            } else {
-                found["lastTransitionTime"].clone()
-            };
-            condition["lastTransitionTime"] = time;
-            *found = condition;
-        }
-        None => {
-            condition["lastTransitionTime"] = json!(now);
-            list.push(condition);
-        }
+    let mut known = list.iter_mut();
+    if let Some(found) = known.find(|one| one["type"] == condition["type"]) {
+        let changed = found["status"] != condition["status"];
+        condition["lastTransitionTime"] = if changed {
+            json!(now)
+        } else {
+            found["lastTransitionTime"].clone()
+        };
+        *found = condition;
+    } else {
+        condition["lastTransitionTime"] = json!(now);
+        list.push(condition);
     }
 }
 

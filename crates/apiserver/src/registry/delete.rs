@@ -140,7 +140,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
-        self.admit_deletion(target)?;
+        Self::admit_deletion(target)?;
         let old = Arc::clone(self.stored(target)?);
         check_preconditions(&resource, &old, options)?;
         let warnings = warnings(&resource, options);
@@ -320,7 +320,7 @@ fn set_propagation(object: &mut Value, propagation: Propagation) {
         .map(str::to_owned)
         .collect();
     finalizers.extend(propagation.finalizer().map(str::to_owned));
-    object::set_finalizers(object, finalizers);
+    object::set_finalizers(object, &finalizers);
 }
 
 /// Only pods that run have time to end.

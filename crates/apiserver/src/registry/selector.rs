@@ -185,17 +185,9 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A token of a label selector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Sign(&'static str),
-    End,
-}
-
-/// Reads a label selector by tokens, one ahead.
+/// Reads a label selector by words and signs, one ahead. The empty word stands for the end.
 struct Reader {
-    tokens: Vec<Token>,
+    tokens: Vec<String>,
     next: usize,
 }
 
@@ -208,102 +200,86 @@ fn parse_labels(text: &str) -> Result<Vec<LabelTerm>, String> {
         next: 0,
     };
     let mut terms = Vec::new();
-    if *reader.peek() == Token::End {
+    if reader.peek().is_empty() {
         return Ok(terms);
     }
     loop {
         terms.push(reader.term()?);
-        match reader.take() {
-            Token::End => return Ok(terms),
-            Token::Sign(",") if *reader.peek() != Token::End => {}
-            Token::Sign(",") => return Err("found '', expected: identifier after ','".to_owned()),
-            other => {
-                return Err(format!(
-                    "found '{}', expected: ',' or 'end of string'",
-                    other.text()
-                ));
+        match reader.take().as_str() {
+            "" => return Ok(terms),
+            "," if reader.peek().is_empty() => {
+                return Err("found '', expected: identifier after ','".to_owned());
             }
+            "," => {}
+            other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
         }
     }
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push(Token::Sign(sign));
-            rest = &rest[sign.len()..];
-        } else {
-            let end = rest
-                .find(|c: char| c.is_whitespace() || "=!,()<>".contains(c))
-                .unwrap_or(rest.len());
-            tokens.push(Token::Word(rest[..end].to_owned()));
-            rest = &rest[end..];
-        }
-        rest = rest.trim_start();
+        let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+        let end = sign.map_or_else(
+            || {
+                let stops = |c: char| c.is_whitespace() || "=!,()<>".contains(c);
+                rest.find(stops).unwrap_or(rest.len())
+            },
+            |sign| sign.len(),
+        );
+        let (token, after) = rest.split_at(end);
+        tokens.push(token.to_owned());
+        rest = after.trim_start();
     }
-    tokens.push(Token::End);
     tokens
 }
 
-// === impl Token ===
-
-impl Token {
-    fn text(&self) -> &str {
-        match self {
-            Self::Word(word) => word,
-            Self::Sign(sign) => sign,
-            Self::End => "",
-        }
-    }
+fn is_word(token: &str) -> bool {
+    !token.is_empty() && !SIGNS.contains(&token)
 }
 
 // === impl Reader ===
 
 impl Reader {
-    fn peek(&self) -> &Token {
-        self.tokens.get(self.next).unwrap_or(&Token::End)
+    fn peek(&self) -> &str {
+        self.tokens.get(self.next).map_or("", String::as_str)
     }
 
-    fn take(&mut self) -> Token {
-        let token = self.peek().clone();
+    fn take(&mut self) -> String {
+        let token = self.peek().to_owned();
         self.next += 1;
         token
     }
 
     fn word(&mut self) -> Result<String, String> {
-        match self.take() {
-            Token::Word(word) => Ok(word),
-            other => Err(format!("found '{}', expected: identifier", other.text())),
+        let token = self.take();
+        if is_word(&token) {
+            Ok(token)
+        } else {
+            Err(format!("found '{token}', expected: identifier"))
         }
     }
 
     fn term(&mut self) -> Result<LabelTerm, String> {
-        if *self.peek() == Token::Sign("!") {
+        if self.peek() == "!" {
             self.take();
             return Ok(LabelTerm {
                 key: self.word()?,
                 test: LabelTest::Absent,
             });
         }
-        let key = match self.take() {
-            Token::Word(word) => word,
-            other => {
-                return Err(format!(
-                    "found '{}', expected: !, identifier, or ','",
-                    other.text()
-                ));
-            }
-        };
-        if matches!(self.peek(), Token::End | Token::Sign(",")) {
+        let key = self.take();
+        if !is_word(&key) {
+            return Err(format!("found '{key}', expected: !, identifier, or ','"));
+        }
+        if ["", ","].contains(&self.peek()) {
             return Ok(LabelTerm {
                 key,
                 test: LabelTest::Exists,
             });
         }
-        let operator = self.take();
-        let test = match operator.text() {
+        let test = match self.take().as_str() {
             "=" | "==" => LabelTest::In(vec![self.exact_value()?]),
             "!=" => LabelTest::NotIn(vec![self.exact_value()?]),
             "in" => LabelTest::In(self.values()?),
@@ -320,47 +296,41 @@ impl Reader {
     }
 
     fn exact_value(&mut self) -> Result<String, String> {
-        match self.peek() {
-            Token::End | Token::Sign(",") => Ok(String::new()),
-            Token::Word(_) | Token::Sign(_) => self.word(),
+        if ["", ","].contains(&self.peek()) {
+            Ok(String::new())
+        } else {
+            self.word()
         }
     }
 
     fn number(&mut self) -> Result<i64, String> {
         let word = self.word()?;
         word.parse().map_err(|_| {
-            format!("values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+            format!(
+                "values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an \
+                 integer"
+            )
         })
     }
 
+    /// The values in brackets. Between two commas stands the empty one.
     fn values(&mut self) -> Result<Vec<String>, String> {
-        match self.take() {
-            Token::Sign("(") => {}
-            other => return Err(format!("found '{}' expected: '('", other.text())),
+        let open = self.take();
+        if open != "(" {
+            return Err(format!("found '{open}' expected: '('"));
         }
         let mut values = Vec::new();
         loop {
-            match self.take() {
-                Token::Word(word) => values.push(word),
-                Token::Sign(")") => {
-                    values.push(String::new());
-                    return Ok(values);
-                }
-                Token::Sign(",") => {
-                    values.push(String::new());
-                    continue;
-                }
-                other => {
-                    return Err(format!(
-                        "found '{}', expected: ',', ')' or identifier",
-                        other.text()
-                    ));
-                }
-            }
-            match self.take() {
-                Token::Sign(",") => {}
-                Token::Sign(")") => return Ok(values),
-                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            let value = if is_word(self.peek()) {
+                self.take()
+            } else {
+                String::new()
+            };
+            values.push(value);
+            match self.take().as_str() {
+                "," => {}
+                ")" => return Ok(values),
+                other => return Err(format!("found '{other}', expected: ',' or ')'")),
             }
         }
     }

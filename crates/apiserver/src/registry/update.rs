@@ -103,7 +103,7 @@ impl Registry {
         let shown = present(resource, old);
         separate(target, &mut new, &shown);
         if target.subresource.is_none() {
-            self.allocate(target, &mut new, Some(&shown))?;
+            self.allocate(target, &mut new, Some(&shown));
         }
         keep_server_members(&mut new, &shown);
         validate_update(target, &new, &shown)?;

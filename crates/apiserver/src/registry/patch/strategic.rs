@@ -113,17 +113,17 @@ fn merge_value(
         return Ok(json!(change));
     }
     let old = old.as_array().cloned().unwrap_or_default();
-    merge_list(old, change, order, field).map(Value::Array)
+    merge_list(&old, change, order, field).map(Value::Array)
 }
 
 fn merge_list(
-    original: Vec<Value>,
+    original: &[Value],
     patch: &[Value],
     order: Option<&Vec<Value>>,
     field: &Schema,
 ) -> Result<Vec<Value>, Status> {
     let Some(key) = field.patch_merge_key.as_deref() else {
-        let mut merged = original.clone();
+        let mut merged = original.to_vec();
         merged.extend(
             patch
                 .iter()
@@ -133,12 +133,12 @@ fn merge_list(
         return Ok(arrange(
             &merged,
             order.map_or(patch, Vec::as_slice),
-            &original,
+            original,
             None,
         ));
     };
     let items = field.resolved().items.as_deref();
-    let mut merged = original.clone();
+    let mut merged = original.to_vec();
     let mut changes: Vec<&Map<String, Value>> = Vec::new();
     let mut replace = false;
     for element in patch {
@@ -178,7 +178,7 @@ fn merge_list(
     Ok(arrange(
         &merged,
         order.map_or(&own, |order| order),
-        &original,
+        original,
         Some(key),
     ))
 }

@@ -1,0 +1,16 @@
+//! The one place where the server starts tasks.
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+/// Starts a task.
+pub(crate) fn start(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(work)
+}
+
+/// Starts a task if there is a runtime for it; without one nothing happens.
+pub(crate) fn start_if_possible(work: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(work);
+    }
+}
