@@ -2,6 +2,8 @@
 
 pub mod backoff;
 pub mod cache;
+pub mod compare;
+pub mod conditions;
 pub mod finalizer;
 pub mod queue;
 pub mod series;

@@ -120,8 +120,9 @@ impl<C> Slot<C> {
             desired,
             forgotten,
         } = running;
+        // A hold comes with the length of the row that goes on.
         let one_more = self.failures.saturating_add(1);
-        let (timer, hold) = match (outcome.action, outcome.failed) {
+        let (timer, row) = match (outcome.action, outcome.failed) {
             _ if forgotten => (Time::MAX, None),
             (Action::AwaitChange, _) => (Time::MAX, None),
             (Action::Requeue(after), true) => (now + after, Some(one_more)),
@@ -133,8 +134,8 @@ impl<C> Slot<C> {
             }
             (Action::Soon, _) => (now + backoff.soon(random), Some(self.failures)),
         };
-        let held = hold.is_some();
-        self.failures = hold.unwrap_or(0);
+        let held = row.is_some();
+        self.failures = row.unwrap_or(0);
         let window = window.filter(|_| desired || !held);
         let waiting = Waiting {
             timer,

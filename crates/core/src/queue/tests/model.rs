@@ -421,8 +421,8 @@ impl<'a> Model<'a> {
             };
             record.failures = match outcome.action {
                 Action::Soon => record.failures,
-                _ if hold => record.failures + 1,
-                _ => 0,
+                Action::Requeue(_) | Action::Backoff { .. } if hold => record.failures + 1,
+                Action::Requeue(_) | Action::Backoff { .. } | Action::AwaitChange => 0,
             };
             let requested = |after| Requested {
                 at: now + after,
