@@ -34,10 +34,23 @@ pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), St
         )));
     }
     if api_version != expected && (resource.is_custom() || kind == resource.kind) {
-        return Err(Status::bad_request(format!(
+        let mut status = Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version \
              ({expected})"
-        )));
+        ));
+        // Of a version that nobody serves no member is known beside those of every object.
+        let members = body
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str());
+        let unknown = members.filter(|name| !["apiVersion", "kind", "metadata"].contains(name));
+        if resource.is_custom() {
+            status.warnings = unknown
+                .map(|name| format!("unknown field {name:?}"))
+                .collect();
+        }
+        return Err(status);
     }
     if kind != resource.kind {
         if resource.is_custom() {

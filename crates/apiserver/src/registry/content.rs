@@ -18,6 +18,10 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
             causes.extend(immutable_causes(resource, object, old));
             causes
         }
+        None if resource.is("apps", "deployments") => strategy_cause(object).into_iter().collect(),
+        None if resource.is("", "pods") && target.subresource.is_none() => {
+            old.map(|old| pod_causes(object, old)).unwrap_or_default()
+        }
         None if resource.is("policy", "poddisruptionbudgets") => {
             budget_cause(object).into_iter().collect()
         }
@@ -66,6 +70,60 @@ fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
     };
     let why = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
     Some(Cause::invalid(path, &json!(0), &why))
+}
+
+/// A deployment that recreates does not roll.
+fn strategy_cause(object: &Value) -> Option<Cause> {
+    let strategy = &object["spec"]["strategy"];
+    let both = strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null();
+    let why = "may not be specified when strategy `type` is 'Recreate'";
+    both.then(|| Cause::forbidden("spec.strategy.rollingUpdate", why))
+}
+
+/// Of a pod's spec hardly anything can be changed.
+fn pod_causes(pod: &Value, old: &Value) -> Vec<Cause> {
+    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
+    for list in ["containers", "initContainers"] {
+        if count(pod, list) != count(old, list) {
+            let why = "pod updates may not add or remove containers";
+            return vec![Cause::forbidden(format!("spec.{list}"), why)];
+        }
+    }
+    if fixed_spec(pod) == fixed_spec(old) {
+        return Vec::new();
+    }
+    let why = "pod updates may not change fields other than \
+               `spec.containers[*].image`,`spec.initContainers[*].image`,\
+               `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+               tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
+               was previously negative)";
+    vec![Cause::forbidden("spec", why)]
+}
+
+/// A pod's spec without what can be changed.
+fn fixed_spec(pod: &Value) -> Value {
+    let mut spec = pod["spec"].clone();
+    if let Some(members) = spec.as_object_mut() {
+        for member in [
+            "activeDeadlineSeconds",
+            "tolerations",
+            "terminationGracePeriodSeconds",
+        ] {
+            members.remove(member);
+        }
+        for list in ["containers", "initContainers"] {
+            let containers = members.get_mut(list).and_then(Value::as_array_mut);
+            for container in containers
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_object_mut)
+            {
+                container.remove("image");
+                container.remove("imagePullPolicy");
+            }
+        }
+    }
+    spec
 }
 
 /// A budget is stated in one way.

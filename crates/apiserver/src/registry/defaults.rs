@@ -81,6 +81,15 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
     }
     depend_on_others(resource, object);
     fill_types(&resource.schema, object);
+    if resource.is("", "pods") {
+        for container in object["spec"]["containers"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            request_limits(&mut container["resources"]);
+        }
+    }
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()
     {
@@ -126,8 +135,13 @@ pub(super) fn fill_status(resource: &Resource, object: &mut Value) {
 }
 
 fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>, late: &[&str]) {
+    // Where a member `type` chooses, what belongs to another type is no default.
+    let other_type = match (filled.get("type"), members.get("type")) {
+        (Some(default), Some(chosen)) => chosen != default,
+        (Some(_) | None, _) => false,
+    };
     for (name, default) in filled {
-        if late.contains(&name.as_str()) {
+        if late.contains(&name.as_str()) || (other_type && default.is_object()) {
             continue;
         }
         match members.get_mut(name) {
@@ -212,9 +226,6 @@ fn fill_types(schema: &Schema, value: &mut Value) {
     let own = own.rsplit("io.k8s.api.").next().unwrap_or_default();
     if own == "core.v1.Container" || own == "core.v1.EphemeralContainer" {
         pull_policy(value);
-    }
-    if own == "core.v1.ResourceRequirements" {
-        request_limits(value);
     }
     let Some((_, defaults)) = TYPE_DEFAULTS.iter().find(|(name, _)| *name == own) else {
         return;

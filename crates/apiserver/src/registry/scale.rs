@@ -66,6 +66,21 @@ impl Registry {
     }
 }
 
+/// Checks that a body is a scale.
+///
+/// # Errors
+///
+/// 400 if it is something else.
+pub(super) fn check_type(body: &Value) -> Result<(), Status> {
+    if [&json!("Scale"), &Value::Null].contains(&&body["kind"]) {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "{} is no Scale of autoscaling/v1",
+        body["kind"]
+    )))
+}
+
 /// Where an object keeps what its scale shows.
 pub(super) fn paths(resource: &Resource) -> ScalePaths {
     resource

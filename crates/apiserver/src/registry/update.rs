@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
     Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, present,
-    to_storage,
+    scale, to_storage,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
@@ -40,6 +40,7 @@ impl Registry {
         let resource = Arc::clone(&target.resource);
         if target.is_subresource("scale") {
             object::check_shape(&mut body)?;
+            scale::check_type(&body)?;
         } else {
             accept::check_type(&resource, &mut body)?;
         }

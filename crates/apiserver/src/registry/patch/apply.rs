@@ -22,18 +22,18 @@ impl Registry {
     pub(super) fn apply(
         &mut self,
         target: &Target,
-        config: &Value,
+        body: &Value,
         force: bool,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
-        let config = check_config(target, config, options)?;
+        let config = check_config(target, body, options)?;
         if target.subresource.as_deref() != Some("scale")
             && let Some(why) = managed::problem(&resource.schema, &config)
         {
             return Err(Status::internal(format!(
                 "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
-                target.namespace,
+                object::namespace(body),
                 target.name,
                 resource.api_version(),
                 resource.kind
