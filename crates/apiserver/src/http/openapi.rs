@@ -67,18 +67,12 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<
 
 /// The name under which the type of a resource is described.
 fn type_name(resource: &Resource) -> String {
-    match &resource.schema.reference {
-        Some(name) => name.clone(),
-        None => {
-            let labels: Vec<&str> = resource.group.rsplit('.').collect();
-            format!(
-                "{}.{}.{}",
-                labels.join("."),
-                resource.version,
-                resource.kind
-            )
-        }
+    if let Some(name) = &resource.schema.reference {
+        return name.clone();
     }
+    let labels: Vec<&str> = resource.group.rsplit('.').collect();
+    let group = labels.join(".");
+    format!("{group}.{}.{}", resource.version, resource.kind)
 }
 
 fn list_type_name(resource: &Resource) -> String {

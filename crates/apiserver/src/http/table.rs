@@ -60,8 +60,8 @@ impl TableForm {
         let version = &object["metadata"]["resourceVersion"];
         self.table(
             resource,
-            json!({ "resourceVersion": version }),
-            vec![self.row(resource, object, now)],
+            &json!({ "resourceVersion": version }),
+            &[self.row(resource, object, now)],
         )
     }
 
@@ -79,10 +79,10 @@ impl TableForm {
             item["kind"] = json!(resource.kind);
             rows.push(self.row(resource, item, now));
         }
-        self.table(resource, list["metadata"].take(), rows)
+        self.table(resource, &list["metadata"], &rows)
     }
 
-    fn table(self, resource: &Resource, metadata: Value, rows: Vec<Value>) -> Value {
+    fn table(self, resource: &Resource, metadata: &Value, rows: &[Value]) -> Value {
         let columns: Vec<Value> = resource.columns.iter().map(definition).collect();
         json!({
             "kind": "Table",

@@ -1,4 +1,4 @@
-//! JSONPath as printer columns use it: the dialect of `kubectl -o jsonpath`, for one expression.
+//! `JSONPath` as printer columns use it: the dialect of `kubectl -o jsonpath`, for one expression.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -405,7 +405,7 @@ mod tests {
             },
         });
         let parsed = JsonPath::parse(path).unwrap_or_else(|| panic!("{path} is not a path"));
-        let found = Value::from_iter(walk(&parsed.steps, &object).into_iter().cloned());
+        let found: Value = walk(&parsed.steps, &object).into_iter().cloned().collect();
         assert_eq!(found, *expected, "{path}");
     }
 

@@ -24,16 +24,17 @@ pub(in crate::http) fn is_wanted(accept: &str) -> bool {
 
 /// `/api`
 pub(in crate::http) fn core(catalog: &Catalog) -> Value {
-    list(vec![group(catalog, "")])
+    list(&[group(catalog, "")])
 }
 
 /// `/apis`
 pub(in crate::http) fn groups(catalog: &Catalog) -> Value {
     let names = groups_of(catalog).into_iter();
-    list(names.map(|name| group(catalog, name)).collect())
+    let groups: Vec<Value> = names.map(|name| group(catalog, name)).collect();
+    list(&groups)
 }
 
-fn list(items: Vec<Value>) -> Value {
+fn list(items: &[Value]) -> Value {
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

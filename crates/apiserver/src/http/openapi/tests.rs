@@ -85,9 +85,9 @@ fn a_custom_resource_is_described_as_its_definition_says() {
     let kind = json!({ "group": "example.com", "version": "v1", "kind": "Widget" });
     assert_eq!(schema["x-kubernetes-group-version-kind"], json!([kind]));
     let path = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}";
-    let patch = &document["paths"][path]["patch"];
-    assert_eq!(patch["x-kubernetes-group-version-kind"], kind);
-    let bodies = patch["requestBody"]["content"].as_object().unwrap();
+    let operation = &document["paths"][path]["patch"];
+    assert_eq!(operation["x-kubernetes-group-version-kind"], kind);
+    let bodies = operation["requestBody"]["content"].as_object().unwrap();
     assert!(bodies.contains_key("application/merge-patch+json"));
     assert!(!bodies.contains_key("application/strategic-merge-patch+json"));
     let status = &document["paths"][format!("{path}/status")];

@@ -34,12 +34,12 @@ impl Presentation {
         stream: bool,
     ) -> Result<Self, Status> {
         let ranges = ranges(&request.accept);
-        let usable = ranges.iter().filter(|range| match range.media() {
+        let mut usable = ranges.iter().filter(|range| match range.media() {
             Some(Media::Json) => true,
             Some(Media::Yaml) => !stream,
             None => false,
         });
-        let Some(mut chosen) = usable.filter_map(Self::of_range).next() else {
+        let Some(mut chosen) = usable.find_map(Self::of_range) else {
             return Err(not_acceptable(resource));
         };
         if let Self::Table(form) = &mut chosen {

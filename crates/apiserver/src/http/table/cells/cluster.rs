@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::workloads::access_modes;
 use super::{Row, joined, or_none, scalar};
 
-/// ConfigMaps and Secrets.
+/// `ConfigMap`s and Secrets.
 pub(super) fn data(column: &str, row: Row<'_>) -> Option<Value> {
     match column {
         "Type" => Some(row.text_or("type", "")),
@@ -76,10 +76,8 @@ pub(super) fn event(column: &str, row: Row<'_>) -> Option<Value> {
         json!(super::age::since(time, row.now))
     };
     let cell = match column {
-        "Last Seen" => match row.at("series.lastObservedTime") {
-            Value::Null => ago(either("lastTimestamp", "deprecatedLastTimestamp")),
-            seen => ago(seen),
-        },
+        "Last Seen" if row.at("series").is_object() => ago(row.at("series.lastObservedTime")),
+        "Last Seen" => ago(either("lastTimestamp", "deprecatedLastTimestamp")),
         "First Seen" => ago(either("firstTimestamp", "deprecatedFirstTimestamp")),
         "Type" => row.text_or("type", ""),
         "Reason" => row.text_or("reason", ""),

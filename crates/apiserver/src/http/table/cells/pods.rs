@@ -24,7 +24,7 @@ pub(super) fn pod(column: &str, row: Row<'_>) -> Option<Value> {
 }
 
 /// Init containers that go on running beside the others.
-fn sidecars<'a>(row: Row<'a>) -> impl Iterator<Item = &'a str> {
+fn sidecars(row: Row<'_>) -> impl Iterator<Item = &str> {
     let all = row.list("spec.initContainers").iter();
     all.filter(|one| one["restartPolicy"] == "Always")
         .filter_map(|one| one["name"].as_str())
@@ -110,7 +110,7 @@ fn status(row: Row<'_>) -> String {
         // Some containers are done, others still run.
         if reason == "Completed" && running {
             let ready = row.condition("Ready") == "True";
-            reason = if ready { "Running" } else { "NotReady" }.to_owned();
+            if ready { "Running" } else { "NotReady" }.clone_into(&mut reason);
         }
     }
     if row.is_being_deleted() {

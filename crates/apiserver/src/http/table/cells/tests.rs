@@ -13,9 +13,11 @@ fn line(resource: &Resource, object: &Value) -> String {
     let cells: Vec<String> = resource
         .columns
         .iter()
-        .map(|column| match cell(resource, column, object, now) {
-            Value::String(text) => text,
-            other => other.to_string(),
+        .map(|column| {
+            let shown = cell(resource, column, object, now);
+            shown
+                .as_str()
+                .map_or_else(|| shown.to_string(), str::to_owned)
         })
         .collect();
     cells.join(" | ")
@@ -308,6 +310,10 @@ fn the_rest_of_a_cluster() {
         json!({}),
         "a | 2026-01-01T00:00:00Z",
     );
+}
+
+#[test]
+fn events_of_both_groups() {
     let event = json!({
         "involvedObject": { "kind": "Pod", "name": "p", "fieldPath": "spec" },
         "reason": "Started",

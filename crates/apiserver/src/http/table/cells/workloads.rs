@@ -33,7 +33,7 @@ pub(super) fn deployment(column: &str, row: Row<'_>) -> Option<Value> {
     Some(cell)
 }
 
-/// ReplicaSets, and ReplicationControllers, whose selector is a map.
+/// `ReplicaSet`s, and `ReplicationController`s, whose selector is a map.
 pub(super) fn replica_set(column: &str, row: Row<'_>) -> Option<Value> {
     let selector = row.at("spec.selector");
     let cell = match column {
