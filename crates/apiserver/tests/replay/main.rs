@@ -24,15 +24,25 @@ fn directory() -> PathBuf {
 /// Every recorded case that the server has the abilities for, by `area/name`.
 fn cases() -> BTreeMap<String, String> {
     let mut cases = BTreeMap::new();
-    for area in fs::read_dir(directory().join("conformance")).unwrap() {
-        let area = area.unwrap().path();
+    for area in
+        fs::read_dir(directory().join("conformance")).expect("the recordings are part of the crate")
+    {
+        let area = area.expect("the recordings are part of the crate").path();
         if !area.is_dir() {
             continue;
         }
-        for file in fs::read_dir(&area).unwrap() {
-            let text = fs::read_to_string(file.unwrap().path()).unwrap();
-            let case: Value = serde_json::from_str(&text).unwrap();
-            let name = |member: &str| case[member].as_str().unwrap().to_owned();
+        for file in fs::read_dir(&area).expect("the recordings are part of the crate") {
+            let text =
+                fs::read_to_string(file.expect("the recordings are part of the crate").path())
+                    .expect("the recordings are part of the crate");
+            let case: Value =
+                serde_json::from_str(&text).expect("the recordings are part of the crate");
+            let name = |member: &str| {
+                case[member]
+                    .as_str()
+                    .expect("the recordings are part of the crate")
+                    .to_owned()
+            };
             let requires = case["requires"].as_array().into_iter().flatten();
             if requires
                 .filter_map(Value::as_str)
@@ -46,7 +56,8 @@ fn cases() -> BTreeMap<String, String> {
 }
 
 fn known_failures() -> BTreeSet<String> {
-    let text = fs::read_to_string(directory().join("replay/known_failures.txt")).unwrap();
+    let text = fs::read_to_string(directory().join("replay/known_failures.txt"))
+        .expect("the recordings are part of the crate");
     text.lines()
         .filter(|line| !line.is_empty())
         .map(str::to_owned)
@@ -58,7 +69,7 @@ fn play(text: &str) -> Result<(), String> {
         .enable_time()
         .start_paused(true)
         .build()
-        .unwrap();
+        .expect("the recordings are part of the crate");
     runtime.block_on(player::play(text))
 }
 

@@ -365,10 +365,9 @@ fn check_headers(
             .iter()
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
             .collect();
-        let expected: Vec<&str> = match &recorded[name] {
-            Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
-            Value::String(text) => vec![text],
-            _ => Vec::new(),
+        let expected: Vec<&str> = match recorded[name].as_array() {
+            Some(list) => list.iter().filter_map(Value::as_str).collect(),
+            None => recorded[name].as_str().into_iter().collect(),
         };
         let fits = expected.len() == values.len()
             && expected
