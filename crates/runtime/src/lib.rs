@@ -72,4 +72,9 @@ pub use self::{
     wait::conditions,
     watcher::watcher,
 };
+#[expect(
+    deprecated,
+    reason = "programs written for kube may still have it"
+)]
+pub use self::watcher::metadata_watcher;
 pub use homeostat_core::{backoff::Backoff, queue::RateLimit};

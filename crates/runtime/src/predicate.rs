@@ -56,11 +56,11 @@ impl<K, F: Fn(&K) -> Option<u64>> Predicate<K> for F {
 }
 
 /// The predicate of [`Predicate::fallback`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback<A, B>(A, B);
 
 /// The predicate of [`Predicate::combine`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Combine<A, B>(A, B);
 
 /// How a predicate filter on a stream remembers what it saw.
@@ -152,27 +152,27 @@ pub mod predicates {
     /// `metadata.generation`, which the server raises with every change of the spec.
     ///
     /// `None` for kinds without one, as config maps and secrets.
-    pub fn generation(obj: &impl Resource) -> Option<u64> {
+    pub fn generation<K: Resource>(obj: &K) -> Option<u64> {
         obj.meta().generation.map(|generation| hash(&generation))
     }
 
     /// `metadata.resourceVersion`, which changes with every write.
-    pub fn resource_version(obj: &impl Resource) -> Option<u64> {
+    pub fn resource_version<K: Resource>(obj: &K) -> Option<u64> {
         obj.meta().resource_version.as_ref().map(hash)
     }
 
     /// `metadata.labels`.
-    pub fn labels(obj: &impl Resource) -> Option<u64> {
+    pub fn labels<K: Resource>(obj: &K) -> Option<u64> {
         Some(hash(obj.labels()))
     }
 
     /// `metadata.annotations`.
-    pub fn annotations(obj: &impl Resource) -> Option<u64> {
+    pub fn annotations<K: Resource>(obj: &K) -> Option<u64> {
         Some(hash(obj.annotations()))
     }
 
     /// `metadata.finalizers`.
-    pub fn finalizers(obj: &impl Resource) -> Option<u64> {
+    pub fn finalizers<K: Resource>(obj: &K) -> Option<u64> {
         Some(hash(obj.finalizers()))
     }
 
@@ -181,7 +181,7 @@ pub mod predicates {
     ///
     /// Kinds without a generation do not tell their status from the rest, so with them every write
     /// counts.
-    pub fn desired_state(obj: &impl Resource) -> Option<u64> {
+    pub fn desired_state<K: Resource>(obj: &K) -> Option<u64> {
         let meta = obj.meta();
         let contents = match meta.generation {
             Some(generation) => Ok(generation),

@@ -3,19 +3,25 @@
 
 use std::{
     any::Any,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, resume_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::{
-    task::JoinHandle,
+    runtime::Handle,
+    task::{JoinError, JoinHandle},
     time::{Sleep, sleep},
 };
 
 /// A spawned task. It is cancelled when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Task<T>(JoinHandle<T>);
+
+/// A task of the user's that is cancelled when its handle is dropped. A panic in it goes on in whoever
+/// waits for it.
+#[derive(Debug)]
+pub struct CancelableJoinHandle<T>(Task<T>);
 
 /// A future whose panic, or taking too long, is its result.
 pub(crate) struct Guarded<F> {
@@ -92,6 +98,29 @@ impl<T> Future for Task<Completion<T>> {
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+// === impl CancelableJoinHandle ===
+
+impl<T: Send + 'static> CancelableJoinHandle<T> {
+    /// Starts a task in `runtime`.
+    #[must_use = "the task is cancelled when its handle is dropped"]
+    pub fn spawn(future: impl Future<Output = T> + Send + 'static, runtime: &Handle) -> Self {
+        Self(Task(runtime.spawn(future)))
+    }
+}
+
+impl<T> Future for CancelableJoinHandle<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match ready!(Pin::new(&mut self.0.0).poll(cx)).map_err(JoinError::try_into_panic) {
+            Ok(value) => Poll::Ready(value),
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The runtime is shutting down, so nobody waits any more.
+            Err(Err(_)) => Poll::Pending,
+        }
     }
 }
 

@@ -16,15 +16,15 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
     ObjectNotFound(Box<ObjectRef<DynamicObject>>),
 
     /// The reconciler returned an error. The error policy said what comes next.
-    #[error("reconciler for object {1} failed")]
+    #[error("reconciler for object {1} failed: {0}")]
     ReconcilerFailed(#[source] ReconcilerErr, Box<ObjectRef<DynamicObject>>),
 
     /// A watch failed. It goes on by itself after a while; other watches are not affected.
-    #[error("event queue error")]
+    #[error("event queue error: {0}")]
     QueueError(#[source] QueueErr),
 
     /// The store will never be ready, so nothing is reconciled.
-    #[error("runner error")]
+    #[error("runner error: {0}")]
     RunnerError(#[source] RunnerError),
 
     /// The reconciler, or the error policy, panicked. The object is tried again after its backoff;
@@ -44,6 +44,6 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
 #[non_exhaustive]
 pub enum RunnerError {
     /// The writer of the controller's store was dropped before the store was ready.
-    #[error("readiness gate failed to become ready")]
+    #[error("readiness gate failed to become ready: {0}")]
     Readiness(#[source] WriterDropped),
 }

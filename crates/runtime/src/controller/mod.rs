@@ -107,7 +107,7 @@ pub use self::{
 pub struct Controller<K>
 where
     K: Clone + Resource + Debug + 'static,
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     /// What is known of the controller's own kind, until it runs.
     primary: Input<K>,
@@ -131,7 +131,7 @@ where
 enum Input<K>
 where
     K: Clone + Resource + Debug + 'static,
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     Watch(Box<Primary<K>>),
     Stream(stream::BoxStream<'static, watcher::Result<K>>),
@@ -415,7 +415,7 @@ where
         trigger: impl Stream<Item = Arc<Child>> + Send + 'static,
     ) -> Self
     where
-        Child: Resource<DynamicType = ()> + Send + Sync + 'static,
+        Child: Resource<DynamicType = ()> + Send + 'static,
     {
         self.owns_shared_stream_with(trigger, ())
     }
@@ -428,7 +428,7 @@ where
         dyntype: Child::DynamicType,
     ) -> Self
     where
-        Child: Resource + Send + Sync + 'static,
+        Child: Resource + Send + 'static,
         Child::DynamicType: Debug + Eq + Hash + Clone,
     {
         let owners = source::owners::<K, Child>(self.dyntype.clone());
@@ -523,7 +523,7 @@ where
         mapper: impl Fn(Arc<Other>) -> I + Sync + Send + 'static,
     ) -> Self
     where
-        Other: Resource + Send + Sync + 'static,
+        Other: Resource + Send + 'static,
         Other::DynamicType: Default + Debug + Clone,
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
@@ -541,7 +541,7 @@ where
         dyntype: Other::DynamicType,
     ) -> Self
     where
-        Other: Resource + Send + Sync + 'static,
+        Other: Resource + Send + 'static,
         Other::DynamicType: Debug + Clone,
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
         I::IntoIter: Send,
@@ -697,7 +697,7 @@ where
 impl<K> Debug for Controller<K>
 where
     K: Clone + Resource + Debug + 'static,
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sources = self.sources.iter().map(|source| &source.label);

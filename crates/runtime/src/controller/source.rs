@@ -66,7 +66,7 @@ pub(super) type Filter<K> = Box<dyn Predicate<K> + Send>;
 /// What the source of the controller's own kind watches.
 pub(super) struct Primary<K: Resource + Clone + 'static>
 where
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     pub(super) api: Api<K>,
     pub(super) config: watcher::Config,
@@ -108,7 +108,7 @@ impl Source {
     ) -> Self
     where
         K: Resource + 'static,
-        T: Borrow<K> + Send + 'static,
+        T: Borrow<K> + 'static,
     {
         let signals = objects.map(|item| match item {
             Ok(obj) => updated(ObjectKey::of(obj.borrow()), Priority::Normal),
@@ -127,7 +127,7 @@ impl Source {
     where
         Child: Resource + 'static,
         Child::DynamicType: Clone,
-        T: Borrow<Child> + Send + 'static,
+        T: Borrow<Child> + 'static,
     {
         let label = format!("stream of {}", Child::plural(&dyntype));
         let signals = objects.flat_map(move |item| {

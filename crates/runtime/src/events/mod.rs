@@ -67,7 +67,7 @@ pub enum EventType {
 ///
 /// `From<&str>` takes the name of the controller, and that of the host as the instance. `From<String>`
 /// takes only the name of the controller.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     /// The name of the controller, like `example.com/website-controller`. A server wants a name of up
     /// to 63 letters, digits, `-`, `_` and `.`, perhaps after a domain and `/`.

@@ -43,7 +43,7 @@ where
 /// The one writer of a [`Store`].
 pub struct Writer<K: 'static + Lookup>
 where
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     shared: Arc<Shared<K>>,
     ready: watch::Sender<bool>,
@@ -217,7 +217,7 @@ where
 
 impl<K: 'static + Lookup> Drop for Writer<K>
 where
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     fn drop(&mut self) {
         let mut state = self.shared.write();
@@ -241,7 +241,7 @@ where
 
 impl<K: 'static + Lookup> Debug for Writer<K>
 where
-    K::DynamicType: Eq + Hash + Clone,
+    K::DynamicType: Eq + Hash,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer").finish_non_exhaustive()

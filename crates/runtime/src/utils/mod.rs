@@ -19,3 +19,7 @@ pub use self::{
     stream_backoff::StreamBackoff,
     watch_ext::WatchStreamExt,
 };
+pub use crate::{
+    predicate::{Predicate, PredicateConfig, predicates},
+    task::CancelableJoinHandle,
+};
