@@ -187,6 +187,33 @@ async fn a_storm_of_one_event_is_few_requests() {
     );
 }
 
+/// Many threads publish, and each waits for what it has published.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn clones_in_many_threads() {
+    let server = ApiServer::builder().build();
+    let recorder = Recorder::new(server.client(), reporter());
+    let tasks = (0..8).map(|number| {
+        let recorder = recorder.clone();
+        tokio::spawn(async move {
+            let note = number.to_string();
+            for _ in 0..20 {
+                recorder
+                    .publish(&event(&note), &object(&note))
+                    .await
+                    .unwrap();
+                recorder.flush().await;
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let mut events = events_in(&server, "default").await;
+    events.sort();
+    let expected: Vec<_> = (0..8).map(|number| (number.to_string(), 20)).collect();
+    assert_eq!(events, expected);
+}
+
 /// T65 and kubernetes/kubernetes#6289: the event was deleted, or is older than events get.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_gone_is_made_anew() {

@@ -136,6 +136,27 @@ async fn refusals_are_an_error_when_they_last() {
     }
 }
 
+/// T06: who may list and not watch sees the object once, and not when it changes.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_not_allowed_is_an_error() {
+    let server = ApiServer::builder().build();
+    let api: Api<ConfigMap> = Api::default_namespaced(server.client());
+    create(&api, "a", &[]).await;
+    let guard = server
+        .faults()
+        .inject(Rule::any().verb(Verb::Watch), Fault::Forbidden);
+    let map = await_condition(api.clone(), "a", conditions::is_created()).await;
+    assert!(map.unwrap().is_some());
+    let error = timeout(60 * SECOND, await_condition(api, "a", is_ready())).await;
+    let error = error.unwrap().unwrap_err();
+    let Error::ProbeFailed(watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
+    else {
+        panic!("{error:?}");
+    };
+    assert!(status.is_forbidden());
+    drop(guard);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_fit_its_type_is_an_error() {
     let server = ApiServer::builder().build();

@@ -303,10 +303,16 @@ impl Drop for Shift {
         if self.over {
             return;
         }
+        let mut state = self.shared.lock();
         if let Some(key) = self.sending.take() {
-            self.done(&key, Outcome::Interrupted);
+            state
+                .journal
+                .done(self.shared.now(), &key, Outcome::Interrupted, 0.0);
         }
-        self.shared.lock().working = false;
+        state.working = false;
+        drop(state);
+        // Whoever waits starts the next worker.
+        self.shared.sent.notify_waiters();
     }
 }
 
