@@ -390,6 +390,15 @@ async fn faults_meet_the_requests_that_their_rule_names() {
         Err(kube::Error::SerdeError(_))
     ));
     drop(corrupt);
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_delay_requests_swallow_them_and_close_watches() {
+    let server = ApiServer::builder().build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    maps.create(&PostParams::default(), &config_map("a", "1"))
+        .await
+        .unwrap();
 
     let delay = server
         .faults()
