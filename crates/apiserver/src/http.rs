@@ -4,6 +4,7 @@ mod answer;
 mod discovery;
 mod media;
 mod openapi;
+mod protobuf;
 mod query;
 mod resource;
 mod route;

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub(crate) use self::defaults::base64;
 pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::http::protobuf;
 use crate::http::service::Incoming;
 use crate::registry::PatchKind;
 use crate::status::Status;
@@ -89,6 +90,9 @@ fn parse_object(config: &Config, request: &Incoming) -> Result<Value, Problem> {
     match request.media_type().as_str() {
         "application/json" | "" => json(config, &request.body).map_err(Problem::Text),
         "application/yaml" => yaml(config, &request.body).map_err(Problem::Text),
+        "application/vnd.kubernetes.protobuf" => {
+            protobuf::object(&request.body, config.max_json_depth).map_err(Problem::Text)
+        }
         _ => Err(Problem::MediaType),
     }
 }
