@@ -1,0 +1,31 @@
+//! Programs that are compiled twice from one source, against `kube::runtime` and against homeostat,
+//! and run against the embedded server with the same assertions on what happened.
+//!
+//! A program sees one of the two as `super::runtime`. `on_kube` and `on_homeostat` each include
+//! `programs` and `names`; the latter names everything that `kube::runtime` has, so that a missing
+//! name does not compile.
+//!
+//! Where a program has to be written differently, each of the two has a line for it, and
+//! docs/porting.md has a row:
+//!
+//! - `predicate_filter!`: the configuration is an argument there, and there is a method for it here.
+//!
+//! Where the two behave differently on purpose, a program asks for `HOMEOSTAT`: in
+//! `programs/improvements.rs`, and for the `Display` of events in `programs/dynamic_watcher.rs`.
+
+#![cfg_attr(
+    test,
+    expect(
+        clippy::duplicate_mod,
+        reason = "that a program is compiled twice is what this is for"
+    )
+)]
+
+#[cfg(test)]
+mod cluster;
+#[cfg(test)]
+mod journal;
+#[cfg(test)]
+mod on_homeostat;
+#[cfg(test)]
+mod on_kube;
