@@ -62,6 +62,8 @@ pub mod utils;
 pub mod wait;
 pub mod watcher;
 
+#[expect(deprecated, reason = "programs written for kube may still have it")]
+pub use self::watcher::metadata_watcher;
 pub use self::{
     controller::{Action, Config, Controller, applier},
     finalizer::finalizer,
@@ -72,9 +74,4 @@ pub use self::{
     wait::conditions,
     watcher::watcher,
 };
-#[expect(
-    deprecated,
-    reason = "programs written for kube may still have it"
-)]
-pub use self::watcher::metadata_watcher;
 pub use homeostat_core::{backoff::Backoff, queue::RateLimit};
