@@ -1,1 +1,103 @@
-//! A sample operator.
+//! A sample operator, small enough to read in one sitting and complete enough to copy.
+//!
+//! A [`Website`] is a page and a host name. The operator makes it so: a config map with the page, a
+//! deployment that serves it, a service in front, and a record in the [`dns`], which is no object of
+//! Kubernetes and therefore needs a finalizer.
+//!
+//! # Where to look for what
+//!
+//! What the operator decides is plain functions of plain values, with tests next to them:
+//!
+//! - [`resource`]: what users write, and what they read back
+//! - [`validate`]: which specs nobody can make so
+//! - [`children`]: the objects that a site should have
+//! - [`difference`]: whether an object is as it should be
+//! - [`status`]: what to tell the user
+//!
+//! What it does is in two files: [`reconcile()`] looks, compares and writes, and this one says when.
+//! What it needs from outside is the [`Context`]; tests and the demo hand in another one.
+
+pub mod children;
+mod context;
+pub mod difference;
+pub mod dns;
+mod error;
+mod reconcile;
+pub mod resource;
+pub mod status;
+pub mod validate;
+
+pub use self::{
+    context::{Config, Context, Metrics},
+    error::{Error, error_policy},
+    reconcile::{FINALIZER, reconcile},
+    resource::{Theme, Website, WebsiteSpec, WebsiteStatus, crd, crd_yaml},
+};
+
+use futures::{Stream, StreamExt};
+use homeostat::{Action, Controller, reflector::ObjectRef, watcher};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Service},
+};
+use kube::Api;
+use std::sync::Arc;
+
+/// A website to try the operator with, as YAML.
+pub const SAMPLE: &str = include_str!("../site.yaml");
+
+/// What the controller tells of one run, or of a watch that failed.
+pub type Run =
+    Result<(ObjectRef<Website>, Action), homeostat::controller::Error<Error, watcher::Error>>;
+
+/// Everything that makes a site be reconciled.
+///
+/// The demo adds triggers of its own to it; the operator itself needs no more.
+#[must_use]
+pub fn watches(ctx: &Context) -> Controller<Website> {
+    let client = &ctx.client;
+    // The cluster may have a million config maps. Only those with our label are read and kept.
+    let ours = watcher::Config::default().labels(children::SELECTOR);
+    Controller::new(
+        Api::<Website>::all(client.clone()),
+        watcher::Config::default(),
+    )
+    // There is no filter on the generation here, so what the operator writes into the status wakes it
+    // once more. That run is what makes it right: a run may begin before the cache has seen what the
+    // run before wrote, compare with the older status, and find nothing to write. The event of that
+    // write then leads to a run that sees it.
+    // Whatever happens to a child wakes the site that owns it: a change by somebody else, its
+    // deletion, and the deployment's progress.
+    .owns(Api::<ConfigMap>::all(client.clone()), ours.clone())
+    .owns(Api::<Deployment>::all(client.clone()), ours.clone())
+    .owns(Api::<Service>::all(client.clone()), ours)
+    .with_config(ctx.config.controller.clone())
+}
+
+/// The operator as a stream that tells of each run. It works as long as the stream is polled.
+pub fn controller(ctx: Arc<Context>) -> impl Stream<Item = Run> {
+    watches(&ctx).run(reconcile, error_policy, ctx)
+}
+
+/// Runs the operator until Ctrl+C or SIGTERM, and then lets running reconciles finish.
+pub async fn run(ctx: Arc<Context>) {
+    watches(&ctx)
+        .shutdown_on_signal()
+        .run(reconcile, error_policy, ctx)
+        .for_each(|run| async move { log(&run) })
+        .await;
+}
+
+fn log(run: &Run) {
+    match run {
+        Ok((site, action)) => tracing::debug!(%site, ?action, "reconciled"),
+        // The source of this error is the reconciler's, which says what happened.
+        Err(homeostat::controller::Error::ReconcilerFailed(error, site)) => {
+            tracing::warn!(%site, %error, "reconcile failed");
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::warn!(%error, cause, "controller");
+        }
+    }
+}

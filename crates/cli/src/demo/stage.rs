@@ -1,0 +1,345 @@
+//! The server, the operator, and those who watch them.
+
+use super::{
+    narrator::{Narrator, Who},
+    report::is_write,
+    witness,
+};
+use futures::{Stream, StreamExt, channel::mpsc};
+use homeostat::{
+    Backoff,
+    controller::Error as ControllerError,
+    reflector::ObjectRef,
+    wait::{Condition, await_condition_within, conditions},
+};
+use homeostat_apiserver::{ApiServer, Listening, Request};
+use http::{HeaderValue, header::USER_AGENT};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+use website::{Config, Context, Website, dns::InMemoryDns};
+
+/// How long anything may take that the story waits for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The delay after a site's first failure; each one after it is twice as long. Shorter than the
+/// default of a second, because somebody is watching.
+pub(super) const FIRST_DELAY: Duration = Duration::from_millis(200);
+
+/// What the requests of the operator are known by.
+const OPERATOR: &str = "website-operator";
+
+/// Everything that the story plays on.
+pub(super) struct Stage {
+    pub(super) ctx: Arc<Context>,
+    pub(super) dns: Arc<InMemoryDns>,
+    pub(super) narrator: Narrator,
+    /// The site to begin with.
+    pub(super) site: Website,
+    server: ApiServer,
+    listening: Listening,
+    client: Client,
+    force: mpsc::UnboundedSender<ObjectRef<Website>>,
+    journal: watch::Receiver<Journal>,
+    /// The operator and the witness, which end with the stage.
+    _tasks: JoinSet<()>,
+}
+
+/// How many runs of each site ended, and how many of them failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Journal(BTreeMap<String, Runs>);
+
+/// How many runs of a site ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Runs {
+    pub(super) all: usize,
+    pub(super) failed: usize,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Starts a server with the definition of Websites in it, and the operator.
+    pub(super) async fn build(site: Website, narrator: Narrator) -> Result<Self, String> {
+        let server = ApiServer::builder().workloads(true).build();
+        let listening = server
+            .serve((Ipv4Addr::LOCALHOST, 0).into())
+            .await
+            .map_err(|error| format!("cannot listen on the loopback interface: {error}"))?;
+        narrator.line(&format!(
+            "An embedded API server listens on http://{}. Each site backs off by itself: {FIRST_DELAY:?} after its \
+             first failure, then twice as long each time.",
+            listening.address()
+        ));
+        let client = server.client();
+        Api::all(client.clone())
+            .create(&PostParams::default(), &website::crd())
+            .await
+            .map_err(|error| format!("cannot install the definition of Websites: {error}"))?;
+
+        let dns = Arc::<InMemoryDns>::default();
+        let delays = Backoff::exponential(FIRST_DELAY, Duration::from_secs(10)).jitter(0.0);
+        let (_, domain) = site.spec.host.split_once('.').unwrap_or_default();
+        let config = Config {
+            domain: domain.into(),
+            controller: homeostat::Config::default().backoff(delays),
+            ..Config::default()
+        };
+        let ctx = Arc::new(Context::new(operator_client(&server), dns.clone(), config));
+        let (force, forced) = mpsc::unbounded();
+        let (writer, journal) = watch::channel(Journal::default());
+        let runs = website::watches(&ctx).reconcile_on(forced).run(
+            website::reconcile,
+            website::error_policy,
+            ctx.clone(),
+        );
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follow(runs, writer, narrator.clone()));
+        tasks.spawn(witness::watch(client.clone(), narrator.clone()));
+        Ok(Self {
+            ctx,
+            dns,
+            narrator,
+            site,
+            server,
+            listening,
+            client,
+            force,
+            journal,
+            _tasks: tasks,
+        })
+    }
+
+    pub(super) fn say(&self, what: impl std::fmt::Display) {
+        self.narrator.tell(Who::You, what);
+    }
+
+    /// Creates a site, or changes it to this, as `kubectl apply --server-side` does.
+    pub(super) async fn apply(&self, site: &Website) -> Result<(), String> {
+        let mut patch = json!(site);
+        patch["apiVersion"] = json!(Website::api_version(&()));
+        patch["kind"] = json!(Website::kind(&()));
+        let params = PatchParams::apply("kubectl").force();
+        self.sites()
+            .patch(&site.name_any(), &params, &Patch::Apply(patch))
+            .await
+            .map_err(|error| format!("the server refuses Website {}: {error}", site.name_any()))?;
+        Ok(())
+    }
+
+    /// Changes the spec of a site.
+    pub(super) async fn change(&self, name: &str, spec: Value) -> Result<(), String> {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.sites()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .map_err(|error| format!("the server refuses a change of Website {name}: {error}"))?;
+        Ok(())
+    }
+
+    pub(super) fn sites(&self) -> Api<Website> {
+        self.api()
+    }
+
+    /// The objects of a kind in the namespace of the site.
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let namespace = self.site.namespace().unwrap_or_default();
+        Api::namespaced(self.client.clone(), &namespace)
+    }
+
+    /// Waits until an object is as `condition` says. `what` completes "... did not happen".
+    pub(super) async fn until<K>(
+        &self,
+        name: &str,
+        what: &str,
+        condition: impl Condition<K>,
+    ) -> Result<Option<K>, String>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Send
+            + DeserializeOwned
+            + 'static,
+    {
+        await_condition_within(self.api::<K>(), name, condition, PATIENCE)
+            .await
+            .map_err(|error| format!("{what} did not happen within {PATIENCE:?}: {error}"))
+    }
+
+    /// Waits until a site's present spec is reached, or told to be out of reach, for this reason.
+    pub(super) async fn until_ready(&self, name: &str, reason: &'static str) -> Result<(), String> {
+        let condition = move |site: Option<&Website>| {
+            site.is_some_and(|site| {
+                let ready = site.status.as_ref().and_then(|it| it.condition("Ready"));
+                ready.is_some_and(|it| {
+                    it.reason == reason && it.observed_generation == site.metadata.generation
+                })
+            })
+        };
+        let what = format!("the condition Ready of {name} with reason {reason}");
+        self.until::<Website>(name, &what, condition).await?;
+        Ok(())
+    }
+
+    /// Waits until an object of this uid is gone.
+    pub(super) async fn until_gone<K>(&self, name: &str, uid: &str) -> Result<(), String>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Send
+            + DeserializeOwned
+            + 'static,
+    {
+        let what = format!("the deletion of {} {name}", K::kind(&()));
+        self.until::<K>(name, &what, conditions::is_deleted(uid))
+            .await?;
+        Ok(())
+    }
+
+    /// How many runs of a site have ended.
+    pub(super) fn runs(&self, name: &str) -> Runs {
+        self.journal.borrow().of(name)
+    }
+
+    /// Waits until the runs of a site are as `enough` says.
+    pub(super) async fn until_runs(
+        &self,
+        name: &str,
+        what: &str,
+        enough: impl Fn(Runs) -> bool,
+    ) -> Result<(), String> {
+        let mut journal = self.journal.clone();
+        let reached = journal.wait_for(|journal| enough(journal.of(name)));
+        match timeout(PATIENCE, reached).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(format!("{what} did not happen: the operator has stopped")),
+            Err(_) => Err(format!(
+                "{what} did not happen within {PATIENCE:?}; {name} was reconciled like this: {:?}",
+                self.runs(name)
+            )),
+        }
+    }
+
+    /// Reconciles a site although there is no reason to.
+    pub(super) fn force(&self, name: &str) -> Result<(), String> {
+        let namespace = self.site.namespace().unwrap_or_default();
+        self.force
+            .unbounded_send(ObjectRef::new(name).within(&namespace))
+            .map_err(|_| "the operator has stopped".into())
+    }
+
+    /// The requests that the operator has made.
+    pub(super) fn operator_requests(&self) -> Vec<Request> {
+        let mut requests = self.server.requests().all();
+        requests.retain(|request| request.user_agent.starts_with(OPERATOR));
+        requests
+    }
+
+    /// How many requests of the operator asked to write something.
+    pub(super) fn writes(&self) -> usize {
+        self.operator_requests()
+            .iter()
+            .filter(|it| is_write(it))
+            .count()
+    }
+
+    /// Leaves everything up until Ctrl+C, and tells how to reach it.
+    pub(super) async fn keep(&self) -> Result<(), String> {
+        let address = self.listening.address();
+        let file = std::env::temp_dir().join(format!("homeostat-demo-{}.yaml", address.port()));
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: demo\n\
+             clusters: [{{name: demo, cluster: {{server: \"http://{address}\"}}}}]\n\
+             users: [{{name: demo, user: {{}}}}]\n\
+             contexts: [{{name: demo, context: {{cluster: demo, user: demo}}}}]\n"
+        );
+        std::fs::write(&file, kubeconfig)
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        // Always told, with --json too: who keeps a server up wants to reach it.
+        eprintln!(
+            "\nThe server and the operator stay up until Ctrl+C. Try:\n\
+             \n  export KUBECONFIG={}\
+             \n  kubectl get sites\
+             \n  kubectl get deployments,services,configmaps\
+             \n  kubectl delete deployment --all\n",
+            file.display()
+        );
+        let stopped = tokio::signal::ctrl_c().await;
+        // It was for this server alone.
+        drop(std::fs::remove_file(&file));
+        stopped.map_err(|error| format!("cannot listen to Ctrl+C: {error}"))
+    }
+}
+
+/// A client whose requests are known as the operator's.
+fn operator_client(server: &ApiServer) -> Client {
+    let named = tower::ServiceBuilder::new()
+        .map_request(|mut request: http::Request<kube::client::Body>| {
+            let headers = request.headers_mut();
+            headers.insert(USER_AGENT, HeaderValue::from_static(OPERATOR));
+            request
+        })
+        .service(server.service());
+    Client::new(named, "default")
+}
+
+/// Notes each run that ends, and tells of those that fail.
+async fn follow(
+    runs: impl Stream<Item = website::Run>,
+    journal: watch::Sender<Journal>,
+    narrator: Narrator,
+) {
+    let mut attempts: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut runs = std::pin::pin!(runs);
+    while let Some(run) = runs.next().await {
+        let (name, failed) = match run {
+            Ok((site, _)) => {
+                attempts.remove(&site.name);
+                (site.name, false)
+            }
+            Err(ControllerError::ReconcilerFailed(error, site)) => {
+                let since = attempts.insert(site.name.clone(), Instant::now());
+                let since = since.map_or_else(String::new, |since| {
+                    format!(" (again, after {:.1} s)", since.elapsed().as_secs_f64())
+                });
+                let what = format!("could not reconcile {}: {error}{since}", site.name);
+                narrator.tell(Who::Operator, what);
+                (site.name, true)
+            }
+            Err(error) => {
+                narrator.tell(Who::Operator, error);
+                continue;
+            }
+        };
+        journal.send_modify(|journal| journal.note(name, failed));
+    }
+}
+
+// === impl Journal ===
+
+impl Journal {
+    fn note(&mut self, name: String, failed: bool) {
+        let runs = self.0.entry(name).or_default();
+        runs.all += 1;
+        runs.failed += usize::from(failed);
+    }
+
+    fn of(&self, name: &str) -> Runs {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+}

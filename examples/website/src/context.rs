@@ -1,0 +1,104 @@
+//! What the reconciler needs besides the object.
+
+use crate::dns::Dns;
+use kube::Client;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// What the reconciler needs besides the object. Tests and the demo hand in another one.
+pub struct Context {
+    /// The cluster.
+    pub client: Client,
+    /// The external dependency, behind a trait.
+    pub dns: Arc<dyn Dns>,
+    /// Counts what happens.
+    pub metrics: Metrics,
+    /// What does not change while the operator runs.
+    pub config: Config,
+}
+
+/// What the operator can be told.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The domain in which hosts can be registered; `example.com` by default.
+    pub domain: String,
+    /// How often a site is looked at without being told of a change; 5 minutes by default.
+    ///
+    /// Kubernetes tells of every change of an object. The DNS provider tells of nothing, so a record
+    /// that somebody removes there is only noticed by looking.
+    pub resync: Duration,
+    /// Limits and delays of the controller. Its defaults suit most.
+    pub controller: homeostat::Config,
+}
+
+/// Counts what happens, for a metrics endpoint, a test or a demo.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    reconciles: AtomicU64,
+    failures: AtomicU64,
+}
+
+// === impl Context ===
+
+impl Context {
+    /// A context with counters at zero.
+    #[must_use]
+    pub fn new(client: Client, dns: Arc<dyn Dns>, config: Config) -> Self {
+        Self {
+            client,
+            dns,
+            metrics: Metrics::default(),
+            config,
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("dns", &self.dns)
+            .field("metrics", &self.metrics)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            domain: "example.com".into(),
+            resync: Duration::from_secs(300),
+            controller: homeostat::Config::default(),
+        }
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// How many reconciles were started.
+    pub fn reconciles(&self) -> u64 {
+        self.reconciles.load(Ordering::Relaxed)
+    }
+
+    /// How many reconciles failed.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_reconcile(&self) {
+        self.reconciles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
