@@ -89,6 +89,12 @@ impl Cluster {
         self.server.faults()
     }
 
+    /// Ends all watches, and forgets what they could go on from, as a server that restarts does.
+    pub(crate) fn restart(&self) {
+        self.server.compact();
+        self.server.faults().drop_watches();
+    }
+
     /// The requests of the program.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let mut all = self.server.requests().all();

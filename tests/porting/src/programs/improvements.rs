@@ -3,24 +3,31 @@
 use super::{
     HOMEOSTAT,
     runtime::{
-        Controller, WatchStreamExt,
+        Controller, WatchStreamExt, conditions,
         controller::Action,
+        events::{self, EventType, Recorder},
         finalizer::{Event, finalizer},
         reflector,
         scheduler::{ScheduleRequest, scheduler},
+        wait::await_condition,
         watcher,
     },
 };
 use crate::{
-    cluster::{Cluster, an_hour, config_map, create, delete, during, serve, until, until_gone},
+    cluster::{
+        Cluster, an_hour, config_map, create, delete, during, from, serve, until, until_gone,
+    },
     journal::Journal,
 };
 use futures::{FutureExt, StreamExt, future, stream};
 use homeostat_apiserver::{Fault, Rule};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Secret},
+    events::v1::Event as Recorded,
+};
 use kube::{
-    Api, Client, CustomResource, ResourceExt,
-    api::{Patch, PatchParams},
+    Api, Client, CustomResource, Resource, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -326,4 +333,130 @@ async fn many_objects_at_once() {
     );
     during(program, an_hour()).await;
     assert_eq!(running.load(Ordering::Relaxed), either(16, 20));
+}
+
+/// "a relist triggers all objects"
+#[tokio::test(start_paused = true)]
+async fn a_server_that_restarts() {
+    let cluster = Cluster::start();
+    let maps = cluster.api::<ConfigMap>();
+    for name in ["a", "b"] {
+        create(&maps, &config_map(name, &[])).await;
+    }
+    let reconcile = |map: Arc<ConfigMap>, done: Arc<Journal>| async move {
+        done.say(map.name_any());
+        Ok::<_, Infallible>(Action::await_change())
+    };
+    let done = Journal::default();
+    let program = run(
+        cluster.program(),
+        done.clone(),
+        Journal::default(),
+        reconcile,
+    );
+    during(program, async {
+        done.until_count(2).await;
+        // Nothing that is watched changes, but the server does not know any more.
+        create(
+            &cluster.api::<Secret>(),
+            &from(json!({ "metadata": { "name": "c" } })),
+        )
+        .await;
+        cluster.restart();
+        an_hour().await;
+        create(&maps, &config_map("d", &[])).await;
+        done.until_said("d").await;
+    })
+    .await;
+    let mut lines = done.lines();
+    lines.sort();
+    let kube = vec!["a", "a", "b", "b", "d"];
+    assert_eq!(lines, either(vec!["a", "b", "d"], kube));
+}
+
+/// "an owner reference is matched by its full `apiVersion`"
+#[tokio::test(start_paused = true)]
+async fn an_owner_in_an_older_version() {
+    let cluster = Cluster::start();
+    serve::<Oven>(&cluster).await;
+    let ovens = cluster.api::<Oven>();
+    let oven = create(&ovens, &Oven::new("old", OvenSpec { heat: 200 })).await;
+    let done = Journal::default();
+    let reconcile = |oven: Arc<Oven>, done: Arc<Journal>| async move {
+        done.say(oven.name_any());
+        Ok::<_, Infallible>(Action::await_change())
+    };
+    let client = cluster.program();
+    let program = Controller::new(
+        Api::<Oven>::default_namespaced(client.clone()),
+        watcher::Config::default(),
+    )
+    .owns(
+        Api::<ConfigMap>::default_namespaced(client),
+        watcher::Config::default(),
+    )
+    .run(
+        reconcile,
+        |_, _, _| Action::await_change(),
+        Arc::new(done.clone()),
+    )
+    .for_each(|_| future::ready(()));
+    during(program, async {
+        done.until_count(1).await;
+        let mut owner = oven.owner_ref(&()).expect("it comes from a server");
+        owner.api_version = "example.com/v1alpha1".into();
+        let mut child = config_map("child", &[]);
+        child.metadata.owner_references = Some(vec![owner]);
+        create(&cluster.api::<ConfigMap>(), &child).await;
+        an_hour().await;
+    })
+    .await;
+    assert_eq!(done.lines().len(), either(2, 1));
+}
+
+/// "`await_condition` fails when its watch fails for the first time"
+#[tokio::test(start_paused = true)]
+async fn a_wait_during_trouble() {
+    let cluster = Cluster::start();
+    let maps = cluster.api::<ConfigMap>();
+    create(&maps, &config_map("any", &[])).await;
+    let trouble = cluster
+        .faults()
+        .inject(Rule::any().times(2), Fault::Unavailable);
+    let maps = Api::<ConfigMap>::default_namespaced(cluster.program());
+    let found = await_condition(maps, "any", conditions::is_created()).await;
+    assert_eq!(found.is_ok(), HOMEOSTAT, "{found:?}");
+    assert!(trouble.hits() > 0);
+}
+
+/// "an event is the same as before, whatever its note"
+#[tokio::test(start_paused = true)]
+async fn an_event_with_another_note() {
+    let cluster = Cluster::start();
+    let maps = cluster.api::<ConfigMap>();
+    let recorder = Recorder::new(cluster.program(), "reporter".into());
+    let event = |note: &str| events::Event {
+        type_: EventType::Warning,
+        reason: "TooHot".into(),
+        note: Some(note.into()),
+        action: "Cooling".into(),
+        secondary: None,
+    };
+    let map = create(&maps, &config_map("oven", &[])).await;
+    for note in ["hot", "hot", "very hot"] {
+        let published = recorder.publish(&event(note), &map.object_ref(&())).await;
+        assert!(published.is_ok(), "{published:?}");
+    }
+    an_hour().await;
+    let list = cluster.api::<Recorded>().list(&ListParams::default()).await;
+    let mut notes: Vec<_> = list
+        .expect("the server lists")
+        .iter()
+        .map(|event| {
+            let count = event.series.as_ref().map_or(1, |series| series.count);
+            format!("{} {count}", event.note.as_deref().unwrap_or_default())
+        })
+        .collect();
+    notes.sort();
+    assert_eq!(notes, either(vec!["hot 2", "very hot 1"], vec!["hot 3"]));
 }
