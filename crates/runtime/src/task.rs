@@ -58,7 +58,7 @@ pub(crate) struct InTasks;
 pub(crate) struct InPlace;
 
 /// Starts a task in the runtime that this is called in.
-pub(crate) fn spawn<T: Send + 'static>(
+pub(crate) fn start<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> Task<T> {
     Task(tokio::spawn(future))
@@ -134,7 +134,7 @@ where
     type Handle = Task<Completion<F::Output>>;
 
     fn spawn(&self, future: Guarded<F>) -> Self::Handle {
-        spawn(future)
+        start(future)
     }
 }
 

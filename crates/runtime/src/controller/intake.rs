@@ -64,7 +64,7 @@ impl Intake {
         let number = self.tasks.len();
         if let Some(sender) = self.sender.clone() {
             let forward = forward(number, source, sender, self.pauses.clone());
-            self.tasks.push(task::spawn(forward));
+            self.tasks.push(task::start(forward));
         }
         number
     }
