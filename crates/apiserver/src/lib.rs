@@ -23,6 +23,10 @@
 //! There is no kubelet, no scheduler and no controller of built-in workloads; `workloads(true)`
 //! makes Deployments available and lets Pods run without them.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod actors;
 mod config;
 mod environment;

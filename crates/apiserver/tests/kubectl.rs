@@ -619,6 +619,38 @@ fn arguments_and_selectors() -> Vec<Step> {
     ]
 }
 
+/// Nothing runs, and the server says so.
+fn what_needs_a_node() -> Vec<Step> {
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"x"}]}}"#;
+    let refusal = "pod p does not have a host assigned";
+    vec![
+        step("a pod", &["run", "p", "--image=x"], "", "pod/p created")
+            .sends("POST", pods, JSON, pod)
+            .status(201)
+            .then(&format!("{pods}/p"), "/status/phase", json!("Pending")),
+        step("its row", &["get", "pod", "p"], "", "p 0/1 Pending 0")
+            .reads(&format!("{pods}/p"), TABLE)
+            .answers("/rows/0/cells/2", json!("Pending")),
+        step("its log", &["logs", "p"], "", refusal)
+            .reads(&format!("{pods}/p/log"), JSON)
+            .status(400)
+            .answers("/message", json!(refusal)),
+        step("a command in it", &["exec", "p", "--", "ls"], "", refusal)
+            .sends("POST", &format!("{pods}/p/exec"), JSON, "")
+            .status(400)
+            .answers("/message", json!(refusal)),
+        step(
+            "the log of no pod",
+            &["logs", "q"],
+            "",
+            r#"pods "q" not found"#,
+        )
+        .reads(&format!("{pods}/q/log"), JSON)
+        .status(404),
+    ]
+}
+
 fn deletion() -> Vec<Step> {
     let one = format!("{WIDGETS}/w");
     let web = "/apis/apps/v1/namespaces/default/deployments/web";
@@ -655,6 +687,7 @@ fn session() -> Vec<Step> {
         server_side_apply(),
         built_in_objects(),
         arguments_and_selectors(),
+        what_needs_a_node(),
         deletion(),
     ]
     .into_iter()

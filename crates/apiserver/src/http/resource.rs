@@ -194,7 +194,32 @@ fn find(
     if verb == Verb::Create && target.resource.is_custom() && is_misplaced(&target) {
         return Err(Answer::page_not_found());
     }
+    if let Some(status) = nothing_runs(registry, &target) {
+        return Err(status.into());
+    }
     Ok((target, verb))
+}
+
+/// The answer for subresources that lead to something that runs: nothing does here.
+fn nothing_runs(registry: &Registry, target: &Target) -> Option<Status> {
+    let resource = &target.resource;
+    if !resource.group.is_empty() {
+        return None;
+    }
+    let leads_to_pod = match (resource.plural.as_str(), target.subresource.as_deref()?) {
+        ("pods", "attach" | "exec" | "log" | "portforward" | "proxy") => true,
+        ("nodes" | "services", "proxy") => false,
+        _ => return None,
+    };
+    if let Err(status) = registry.get(&target.main()) {
+        return Some(status);
+    }
+    Some(if leads_to_pod {
+        Status::bad_request(format!("pod {} does not have a host assigned", target.name))
+    } else {
+        let (kind, name) = (&resource.singular, &target.name);
+        Status::unavailable(format!("no endpoints available for {kind} {name:?}"))
+    })
 }
 
 /// Whether a namespace is missing.
