@@ -68,6 +68,8 @@ pub(crate) struct WriteOptions {
     /// Whether the request named the manager; apply needs that.
     pub(crate) manager_is_given: bool,
     pub(crate) validation: FieldValidation,
+    /// Paths of members that occurred more than once in the body.
+    pub(crate) duplicates: Vec<String>,
 }
 
 /// What to do about members that the schema does not know.

@@ -158,6 +158,7 @@ impl Query {
             manager: manager.into_owned(),
             manager_is_given: given,
             validation,
+            duplicates: Vec::new(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod accept;
 mod body;
+mod duplicates;
 
 use std::sync::Arc;
 
@@ -353,13 +354,15 @@ fn carry_out(
     let resource = &target.resource;
     let reply = match verb {
         Verb::Create => {
-            let options = options("CreateOptions")?;
-            let body = body::object(&core.config, request, &resource.kind)?;
+            let mut options = options("CreateOptions")?;
+            let kind = &resource.kind;
+            let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
             registry.create(target, body, &options)?
         }
         Verb::Update => {
-            let options = options("UpdateOptions")?;
-            let body = body::object(&core.config, request, &resource.kind)?;
+            let mut options = options("UpdateOptions")?;
+            let kind = &resource.kind;
+            let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
             registry.update(target, body, &options)?
         }
         Verb::Patch => {

@@ -92,7 +92,7 @@ pub(super) fn decode(
     if let Some(problem) = decoded.problem {
         return Err(refuse(resource, origin, &problem));
     }
-    report_unknown(resource, &decoded.unknown, origin, options.validation)
+    report_unknown(resource, &decoded.unknown, origin, options)
 }
 
 fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
@@ -126,13 +126,14 @@ fn report_unknown(
     resource: &Resource,
     unknown: &[String],
     origin: Origin,
-    validation: FieldValidation,
+    options: &WriteOptions,
 ) -> Result<Vec<String>, Status> {
-    let found: Vec<String> = unknown
-        .iter()
-        .map(|path| format!("unknown field {path:?}"))
+    let duplicates = options.duplicates.iter();
+    let found: Vec<String> = duplicates
+        .map(|path| format!("duplicate field {path:?}"))
+        .chain(unknown.iter().map(|path| format!("unknown field {path:?}")))
         .collect();
-    match validation {
+    match options.validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(found),
         FieldValidation::Strict if found.is_empty() => Ok(Vec::new()),

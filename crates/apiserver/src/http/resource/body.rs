@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::duplicates;
 use crate::config::Config;
 use crate::http::protobuf;
 use crate::http::service::Incoming;
@@ -18,13 +19,18 @@ const OBJECT_TYPES: [&str; 3] = [
 /// How much of a body that cannot be read is shown.
 const SHOWN_BYTES: usize = 30;
 
-/// The object in a body.
+/// The object in a body. Adds the paths of members that occur more than once.
 ///
 /// # Errors
 ///
 /// 415 for a media type that is not known, 400 for what cannot be parsed.
-pub(super) fn object(config: &Config, request: &Incoming, kind: &str) -> Result<Value, Status> {
-    parse_object(config, request).map_err(|problem| match problem {
+pub(super) fn object(
+    config: &Config,
+    request: &Incoming,
+    kind: &str,
+    duplicates: &mut Vec<String>,
+) -> Result<Value, Status> {
+    parse_object(config, request, duplicates).map_err(|problem| match problem {
         Problem::MediaType => Status::unsupported_media_type(&OBJECT_TYPES),
         Problem::Text(why) => {
             let text = String::from_utf8_lossy(&request.body);
@@ -51,7 +57,7 @@ pub(super) fn delete_options(config: &Config, request: &Incoming) -> Result<Opti
     if request.body.is_empty() {
         return Ok(None);
     }
-    let body = parse_object(config, request).map_err(|problem| match problem {
+    let body = parse_object(config, request, &mut Vec::new()).map_err(|problem| match problem {
         Problem::MediaType => Status::unsupported_media_type(&OBJECT_TYPES),
         Problem::Text(why) => Status::bad_request(format!(
             "couldn't get version/kind; json parse error: {why}"
@@ -76,7 +82,9 @@ pub(super) fn delete_options(config: &Config, request: &Incoming) -> Result<Opti
 pub(super) fn patch(config: &Config, request: &Incoming, kind: PatchKind) -> Result<Value, Status> {
     let parsed = match kind {
         PatchKind::Apply => yaml(config, &request.body),
-        PatchKind::Json | PatchKind::Merge | PatchKind::Strategic => json(config, &request.body),
+        PatchKind::Json | PatchKind::Merge | PatchKind::Strategic => {
+            json(config, &request.body, &mut Vec::new())
+        }
     };
     parsed.map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))
 }
@@ -86,9 +94,13 @@ enum Problem {
     Text(String),
 }
 
-fn parse_object(config: &Config, request: &Incoming) -> Result<Value, Problem> {
+fn parse_object(
+    config: &Config,
+    request: &Incoming,
+    duplicates: &mut Vec<String>,
+) -> Result<Value, Problem> {
     match request.media_type().as_str() {
-        "application/json" | "" => json(config, &request.body).map_err(Problem::Text),
+        "application/json" | "" => json(config, &request.body, duplicates).map_err(Problem::Text),
         "application/yaml" => yaml(config, &request.body).map_err(Problem::Text),
         "application/vnd.kubernetes.protobuf" => {
             protobuf::object(&request.body, config.max_json_depth).map_err(Problem::Text)
@@ -97,14 +109,15 @@ fn parse_object(config: &Config, request: &Incoming) -> Result<Value, Problem> {
     }
 }
 
-fn json(config: &Config, body: &[u8]) -> Result<Value, String> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
+fn json(config: &Config, body: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
+    let (value, found) = duplicates::read(body).map_err(|error| {
         if error.is_eof() {
             "unexpected end of JSON input".to_owned()
         } else {
             error.to_string()
         }
     })?;
+    duplicates.extend(found);
     check_depth(config, &value)?;
     Ok(value)
 }
