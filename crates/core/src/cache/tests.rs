@@ -2,7 +2,7 @@
 
 use super::{Cache, Change, Versioned};
 use expect_test::{Expect, expect};
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write};
 
 /// A version of an object, written `uid:version`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Versioned for V {
 /// One line a step: `apply a u:1`, `delete a u:2`, `remove a`, `begin`, `stage a u:1`, `keep a`,
 /// `commit`.
 #[track_caller]
-fn check(script: &'static str, expected: Expect) {
+fn check(script: &'static str, expected: &Expect) {
     let mut cache = Cache::default();
     let mut seen = String::new();
     for line in script
@@ -49,7 +49,7 @@ fn check(script: &'static str, expected: Expect) {
             _ => panic!("unknown step: {line}"),
         }
         let changes: Vec<String> = changes.iter().map(show).collect();
-        seen += &format!("{line} -> {}\n", changes.join(", "));
+        writeln!(seen, "{line} -> {}", changes.join(", ")).unwrap();
     }
     expected.assert_eq(&seen);
 }
@@ -75,7 +75,7 @@ fn events_become_true_changes() {
         delete a u:5
         delete a u:5
         ",
-        expect![[r"
+        &expect![[r"
             apply a u:1 -> added a u:1
             apply a u:1 -> 
             apply a u:3 -> modified a u:1 u:3
@@ -105,7 +105,7 @@ fn an_object_without_a_state_keeps_the_known_one() {
         remove a
         remove a
         ",
-        expect![[r"
+        &expect![[r"
             apply a u:1 -> added a u:1
             apply b v:2 -> added b v:2
             apply c w:3 -> added c w:3
@@ -132,7 +132,7 @@ fn another_uid_is_another_object() {
         stage a w:9
         commit
         ",
-        expect![[r"
+        &expect![[r"
             apply a u:7 -> added a u:7
             apply a v:3 -> deleted a u:7, added a v:3
             begin -> 
@@ -152,7 +152,7 @@ fn without_versions_everything_is_a_change() {
         apply b u:x
         apply b u:y
         ",
-        expect![[r"
+        &expect![[r"
             apply a u: -> added a u:
             apply a u: -> modified a u: u:
             apply b u:x -> added b u:x
@@ -176,7 +176,7 @@ fn a_list_is_a_diff() {
         stage c w:4
         commit
         ",
-        expect![[r"
+        &expect![[r"
             begin -> 
             stage a u:1 -> 
             stage b v:2 -> 
@@ -201,7 +201,7 @@ fn an_interrupted_list_leaves_no_ghosts() {
         stage a u:1
         commit
         ",
-        expect![[r"
+        &expect![[r"
             apply a u:1 -> added a u:1
             begin -> 
             stage b v:2 -> 
@@ -221,7 +221,7 @@ fn a_list_may_show_an_older_version_than_an_event_did() {
         stage a u:5
         commit
         ",
-        expect![[r"
+        &expect![[r"
             apply a u:9 -> added a u:9
             begin -> 
             stage a u:5 -> 
