@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod tidy;
 
@@ -29,11 +30,14 @@ enum Command {
     /// Run every check that a change must pass, in order, until one fails
     #[command(long_about = ci::help())]
     Ci,
+    /// Measure
+    Bench(bench::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().command {
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
+        Command::Bench(args) => bench::run(&args),
     }
 }

@@ -1,0 +1,277 @@
+//! How the cost of a queue operation grows with the number of keys.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::time::Duration;
+use std::vec;
+
+use homeostat_core::queue::{Action, Class, Config, Next, Outcome, Priority, Queue, Trigger};
+use homeostat_core::time::Time;
+use serde_json::json;
+
+#[expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
+use std::time::Instant;
+
+/// Runs that are under way at once, as with the queue's default.
+const CONCURRENCY: usize = 16;
+
+/// Keys that are made at once, between measurements.
+const BLOCK: usize = 256;
+
+/// Arguments of `cargo xtask bench queue`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Print one JSON object per number of keys, with `keys`, `ns_per_op` (keys become ready one
+    /// after the other) and `burst_ns_per_op` (all at once)
+    #[arg(long)]
+    json: bool,
+    /// How many keys there are
+    #[arg(long, num_args = 1.., default_values_t = [10_000, 100_000, 1_000_000])]
+    keys: Vec<usize>,
+    /// How often to measure; the medians count
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Of all choices that are left to chance
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    mix: Mix,
+}
+
+/// How runs end, in percent. Those that are left wait for a change.
+#[derive(clap::Args, Clone, Copy, Debug)]
+struct Mix {
+    /// Percent of the runs that fail, so that their keys back off
+    #[arg(long, default_value_t = 10)]
+    failed: u64,
+    /// Percent of the runs that ask for a requeue after five minutes
+    #[arg(long, default_value_t = 0)]
+    requeued: u64,
+}
+
+/// Namespace and name, as in the queue of a controller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    namespace: Box<str>,
+    name: Box<str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Changed,
+    Child(u32),
+}
+
+/// A queue and what drives it.
+struct Bench {
+    queue: Queue<Key, Cause>,
+    /// The numbers of all keys, in the order of the next pass.
+    order: Vec<u32>,
+    now: Time,
+    random: Random,
+    mix: Mix,
+    running: VecDeque<Key>,
+    /// Adds, starts and ends so far.
+    operations: u32,
+    /// On these.
+    spent: Duration,
+}
+
+/// A generator of numbers that look random (`SplitMix64`).
+struct Random(u64);
+
+/// Measures and prints.
+pub(crate) fn run(args: &Args) {
+    if !args.json {
+        println!(
+            "{:>10} {:>8} {:>6} {:>12} {:>6}",
+            "keys", "ns/op", "", "all at once", ""
+        );
+    }
+    let mut first = None;
+    for &keys in &args.keys {
+        let steady = measure(args, keys, Bench::steady);
+        let burst = measure(args, keys, Bench::burst);
+        if args.json {
+            let round = |ns: f64| (ns * 10.0).round() / 10.0;
+            let (steady, burst) = (round(steady), round(burst));
+            println!(
+                "{}",
+                json!({ "keys": keys, "ns_per_op": steady, "burst_ns_per_op": burst })
+            );
+        } else {
+            let (first_steady, first_burst) = *first.get_or_insert((steady, burst));
+            let (times, burst_times) = (steady / first_steady, burst / first_burst);
+            println!("{keys:>10} {steady:>8.1} {times:>5.1}x {burst:>12.1} {burst_times:>5.1}x");
+        }
+    }
+}
+
+/// The median of nanoseconds per operation of `pass`, on a new queue.
+fn measure(args: &Args, keys: usize, pass: fn(&mut Bench)) -> f64 {
+    let mut bench = Bench::new(keys, args.seed, args.mix);
+    // Few keys are gone through several times, so that every round takes long enough to measure.
+    let repeat = (200_000 / keys.max(1)).max(1);
+    bench.measure(repeat, pass);
+    let rounds = 0..args.rounds.max(1);
+    let costs = rounds.map(|_| bench.measure(repeat, pass)).collect();
+    black_box(bench.queue.counts());
+    median(costs)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+// === impl Bench ===
+
+impl Bench {
+    fn new(keys: usize, seed: u64, mix: Mix) -> Self {
+        Self {
+            queue: Queue::new(&Config::default()),
+            order: (0..u32::try_from(keys).unwrap_or(u32::MAX)).collect(),
+            now: Time::ORIGIN,
+            random: Random(seed),
+            mix,
+            running: VecDeque::with_capacity(CONCURRENCY),
+            operations: 0,
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// All keys become ready, then all run.
+    fn burst(&mut self) {
+        self.feed(|bench, triggers| triggers.for_each(|trigger| bench.add(trigger)));
+        self.timed(|bench| while bench.start() {});
+        self.finish();
+    }
+
+    /// One key after the other becomes ready, and what is ready runs.
+    fn steady(&mut self) {
+        self.feed(|bench, triggers| {
+            for trigger in triggers {
+                bench.add(trigger);
+                while bench.start() {}
+            }
+        });
+        self.finish();
+    }
+
+    /// Hands a trigger of each key to `take`, in random order.
+    ///
+    /// Making the keys is not measured, and comes just before, as if they had just been decoded.
+    fn feed(&mut self, take: impl Fn(&mut Self, vec::Drain<'_, Trigger<Key, Cause>>)) {
+        self.shuffle();
+        let mut triggers = Vec::with_capacity(BLOCK);
+        for start in (0..self.order.len()).step_by(BLOCK) {
+            let end = (start + BLOCK).min(self.order.len());
+            triggers.extend(self.order[start..end].iter().map(|&number| trigger(number)));
+            self.timed(|bench| take(bench, triggers.drain(..)));
+        }
+    }
+
+    fn finish(&mut self) {
+        self.timed(|bench| {
+            while let Some(key) = bench.running.pop_front() {
+                bench.end(&key);
+            }
+        });
+    }
+
+    fn timed(&mut self, work: impl FnOnce(&mut Self)) {
+        #[expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
+        let start = Instant::now();
+        work(self);
+        self.spent += start.elapsed();
+    }
+
+    /// Nanoseconds per operation of `pass`, which adds, starts and ends each key once.
+    fn measure(&mut self, repeat: usize, pass: fn(&mut Self)) -> f64 {
+        (self.operations, self.spent) = (0, Duration::ZERO);
+        for _ in 0..repeat {
+            pass(self);
+        }
+        self.spent.as_secs_f64() * 1e9 / f64::from(self.operations)
+    }
+
+    fn add(&mut self, trigger: Trigger<Key, Cause>) {
+        self.operations += 1;
+        self.queue.add(self.now, trigger);
+    }
+
+    /// Starts the next key, after the end of the longest run if there are enough of them. False if
+    /// no key is ready.
+    fn start(&mut self) -> bool {
+        if self.running.len() == CONCURRENCY
+            && let Some(key) = self.running.pop_front()
+        {
+            self.end(&key);
+        }
+        self.now += Duration::from_micros(1);
+        match self.queue.next(self.now) {
+            Next::Run(run) => {
+                self.running.push_back(run.key);
+                self.operations += 1;
+                true
+            }
+            Next::WaitUntil(_) | Next::Idle => false,
+        }
+    }
+
+    fn end(&mut self, key: &Key) {
+        let dice = self.random.next() % 100;
+        let outcome = if dice < self.mix.failed {
+            Outcome::failure(Action::Backoff { at_least: None })
+        } else if dice < self.mix.failed + self.mix.requeued {
+            Outcome::success(Action::Requeue(Duration::from_secs(300)))
+        } else {
+            Outcome::success(Action::AwaitChange)
+        };
+        self.operations += 1;
+        self.queue.done(self.now, key, outcome, self.random.share());
+    }
+
+    fn shuffle(&mut self) {
+        for index in (1..self.order.len()).rev() {
+            let other = self.random.next() % (index as u64 + 1);
+            let other = usize::try_from(other).unwrap_or(index);
+            self.order.swap(index, other);
+        }
+    }
+}
+
+/// What an event leads to. Its key is new, as if it had just been decoded.
+fn trigger(number: u32) -> Trigger<Key, Cause> {
+    Trigger {
+        key: Key {
+            namespace: format!("tenant-{}", number / 100).into(),
+            name: format!("website-{number:x}-production").into(),
+        },
+        cause: if number.is_multiple_of(4) {
+            Cause::Child(number)
+        } else {
+            Cause::Changed
+        },
+        class: Class::Desired,
+        priority: Priority::Normal,
+    }
+}
+
+// === impl Random ===
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From zero to less than one.
+    fn share(&mut self) -> f64 {
+        let number = u32::try_from(self.next() >> 32).unwrap_or_default();
+        f64::from(number) / (f64::from(u32::MAX) + 1.0)
+    }
+}
