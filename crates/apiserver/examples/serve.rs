@@ -1,8 +1,8 @@
 //! Serves the API on a socket, for kubectl and clients in other languages.
 //!
 //! ```text
-//! cargo run -p homeostat-apiserver --example serve -- --listen 127.0.0.1:8001 --kubeconfig /tmp/kc
-//! KUBECONFIG=/tmp/kc kubectl get namespaces
+//! cargo run -p homeostat-apiserver --example serve -- --listen 127.0.0.1:8001 --kubeconfig kubeconfig.yaml
+//! KUBECONFIG=kubeconfig.yaml kubectl get namespaces
 //! ```
 
 #![expect(
