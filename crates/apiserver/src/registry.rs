@@ -13,6 +13,7 @@ mod metadata;
 mod names;
 mod ownership;
 mod patch;
+mod reviews;
 mod scale;
 mod selector;
 mod update;

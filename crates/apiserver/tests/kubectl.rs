@@ -619,6 +619,23 @@ fn arguments_and_selectors() -> Vec<Step> {
     ]
 }
 
+/// Nobody is asked who they are.
+fn questions() -> Vec<Step> {
+    let access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let question = r#"{"spec":{"resourceAttributes":{"verb":"create","resource":"pods"}}}"#;
+    vec![
+        step("may I", &["auth", "can-i", "create", "pods"], "", "yes")
+            .sends("POST", access, JSON, question)
+            .status(201)
+            .answers("/status/allowed", json!(true)),
+        step("who am I", &["auth", "whoami"], "", "system:admin")
+            .sends("POST", who, JSON, "{}")
+            .status(201)
+            .answers("/status/userInfo/username", json!("system:admin")),
+    ]
+}
+
 /// Nothing runs, and the server says so.
 fn what_needs_a_node() -> Vec<Step> {
     let pods = "/api/v1/namespaces/default/pods";
@@ -687,6 +704,7 @@ fn session() -> Vec<Step> {
         server_side_apply(),
         built_in_objects(),
         arguments_and_selectors(),
+        questions(),
         what_needs_a_node(),
         deletion(),
     ]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::metadata::{dedup_owners, validate_new};
 use super::update::Origin;
 use super::{
-    Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present, to_storage,
+    Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present, reviews,
+    to_storage,
 };
 use crate::managed::Managers;
 use crate::object;
@@ -45,6 +46,16 @@ impl Registry {
         accept::check_type(resource, &mut body)?;
         accept::settle_namespace(target, &mut body)?;
         let mut warnings = accept::decode(resource, &mut body, Origin::Put, options)?;
+        if let Some(answer) = reviews::answer(resource) {
+            let managers = self.track(target, None, &body, ownership::of(&body), options);
+            ownership::set(&mut body, &managers);
+            body["status"] = answer;
+            return Ok(Reply {
+                code: 201,
+                body: Arc::new(body),
+                warnings,
+            });
+        }
         self.create_decoded(target, body, None, options, &mut warnings)
             .map_err(|status| Status {
                 warnings: warnings.clone(),
