@@ -87,6 +87,31 @@ async fn seven_watches_are_back_within_one_delay() {
     assert!(is_delay(delay(100 * SECOND, running.runs()[1].at), 0.8));
 }
 
+/// T03: the same when the connections themselves break.
+#[tokio::test(start_paused = true)]
+async fn seven_connections_break_at_once() {
+    let world = World::new(&["a"]).await;
+    let running = world.run(controller_of_seven(&world), |_, _| async { idle() });
+    world.until(100.0).await;
+    world.wire.cut_watches(Cut::Broken);
+    world.set_value("a", 1).await;
+    world.until(110.0).await;
+    for kind in SEVEN {
+        let asked = since(&world.asked(Verb::Watch, kind), 100.0);
+        assert_eq!(asked.len(), 1, "{kind}");
+        assert!(is_delay(delay(100 * SECOND, asked[0].at), 0.8), "{asked:?}");
+    }
+    let errors = running.errors();
+    assert_eq!(errors.len(), 7, "{errors:?}");
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.contains("connection reset"))
+    );
+    assert_eq!(running.values("a"), [0, 1]);
+    assert!(running.readiness.is_ready());
+}
+
 /// T03: after a longer outage, too, nobody waits for another's delays.
 #[tokio::test(start_paused = true)]
 async fn seven_watches_are_back_after_an_outage() {
