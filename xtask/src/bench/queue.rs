@@ -22,7 +22,7 @@ const BLOCK: usize = 256;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object per number of keys, with `keys`, `ns_per_op` (keys become ready one
-    /// after the other) and `burst_ns_per_op` (all at once)
+    /// after the other), `burst_ns_per_op` (all at once) and `memory_read_ns` (one random read)
     #[arg(long)]
     json: bool,
     /// How many keys there are
@@ -80,31 +80,82 @@ struct Bench {
 /// A generator of numbers that look random (`SplitMix64`).
 struct Random(u64);
 
+/// What is measured for a number of keys, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    /// An operation, when keys become ready one after the other.
+    steady: f64,
+    /// An operation, when all keys become ready at once.
+    burst: f64,
+    /// One read at a random place of a memory that has two cache lines per key: what the machine
+    /// asks for, whatever the queue does.
+    read: f64,
+}
+
 /// Measures and prints.
 pub(crate) fn run(args: &Args) {
+    let mut first = None;
     if !args.json {
         println!(
-            "{:>10} {:>8} {:>6} {:>12} {:>6}",
-            "keys", "ns/op", "", "all at once", ""
+            "{:>10} {:>16} {:>16} {:>16}",
+            "keys", "ns/op", "all at once", "memory read"
         );
     }
-    let mut first = None;
     for &keys in &args.keys {
-        let steady = measure(args, keys, Bench::steady);
-        let burst = measure(args, keys, Bench::burst);
+        let costs = Costs {
+            steady: measure(args, keys, Bench::steady),
+            burst: measure(args, keys, Bench::burst),
+            read: median(
+                (0..args.rounds.max(1))
+                    .map(|_| read(keys, args.seed))
+                    .collect(),
+            ),
+        };
+        let Costs {
+            steady,
+            burst,
+            read,
+        } = costs;
         if args.json {
-            let round = |ns: f64| (ns * 10.0).round() / 10.0;
-            let (steady, burst) = (round(steady), round(burst));
-            println!(
-                "{}",
-                json!({ "keys": keys, "ns_per_op": steady, "burst_ns_per_op": burst })
-            );
+            let [steady, burst, read] = [steady, burst, read].map(|ns| (ns * 10.0).round() / 10.0);
+            let line = json!({
+                "keys": keys,
+                "ns_per_op": steady,
+                "burst_ns_per_op": burst,
+                "memory_read_ns": read,
+            });
+            println!("{line}");
         } else {
-            let (first_steady, first_burst) = *first.get_or_insert((steady, burst));
-            let (times, burst_times) = (steady / first_steady, burst / first_burst);
-            println!("{keys:>10} {steady:>8.1} {times:>5.1}x {burst:>12.1} {burst_times:>5.1}x");
+            let base = *first.get_or_insert(costs);
+            let cell = |ns: f64, base: f64| format!("{ns:.1} {:>5.1}x", ns / base);
+            let steady = cell(steady, base.steady);
+            let (burst, read) = (cell(burst, base.burst), cell(read, base.read));
+            println!("{keys:>10} {steady:>16} {burst:>16} {read:>16}");
         }
     }
+}
+
+/// Nanoseconds for a read whose place depends on the one before.
+fn read(keys: usize, seed: u64) -> f64 {
+    /// Words in a cache line.
+    const LINE: usize = 8;
+    const READS: u32 = 200_000;
+
+    let lines = keys.max(1) * 2;
+    let mut order: Vec<usize> = (0..lines).collect();
+    Random(seed).shuffle(&mut order);
+    let mut memory = vec![0; lines * LINE];
+    for (index, &line) in order.iter().enumerate() {
+        memory[line * LINE] = order[(index + 1) % lines] * LINE;
+    }
+    let mut place = 0;
+    #[expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
+    let start = Instant::now();
+    for _ in 0..READS {
+        place = memory[place];
+    }
+    black_box(place);
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(READS)
 }
 
 /// The median of nanoseconds per operation of `pass`, on a new queue.
@@ -162,7 +213,7 @@ impl Bench {
     ///
     /// Making the keys is not measured, and comes just before, as if they had just been decoded.
     fn feed(&mut self, take: impl Fn(&mut Self, vec::Drain<'_, Trigger<Key, Cause>>)) {
-        self.shuffle();
+        self.random.shuffle(&mut self.order);
         let mut triggers = Vec::with_capacity(BLOCK);
         for start in (0..self.order.len()).step_by(BLOCK) {
             let end = (start + BLOCK).min(self.order.len());
@@ -231,14 +282,6 @@ impl Bench {
         self.operations += 1;
         self.queue.done(self.now, key, outcome, self.random.share());
     }
-
-    fn shuffle(&mut self) {
-        for index in (1..self.order.len()).rev() {
-            let other = self.random.next() % (index as u64 + 1);
-            let other = usize::try_from(other).unwrap_or(index);
-            self.order.swap(index, other);
-        }
-    }
 }
 
 /// What an event leads to. Its key is new, as if it had just been decoded.
@@ -267,6 +310,13 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
+    }
+
+    fn shuffle<T>(&mut self, values: &mut [T]) {
+        for index in (1..values.len()).rev() {
+            let other = usize::try_from(self.next() % (index as u64 + 1)).unwrap_or(index);
+            values.swap(index, other);
+        }
     }
 
     /// From zero to less than one.
