@@ -41,7 +41,12 @@ mod root {
         reason = "that the names are there is what is tested"
     )]
     use super::runtime::{
-        Config, Controller, Predicate, PredicateConfig, WatchStreamExt, applier, conditions,
+        Config, Controller, Predicate, PredicateConfig, WatchStreamExt, applier,
+        conditions::{
+            And, Condition, Not, Or, is_crd_established, is_created, is_deleted,
+            is_deployment_completed, is_ingress_provisioned, is_job_completed, is_pod_running,
+            is_service_loadbalancer_provisioned,
+        },
         controller, events, finalizer, metadata_watcher, predicates, reflector, scheduler, utils,
         wait, watcher,
     };
