@@ -29,8 +29,9 @@ enum Command {
 fn main() -> ExitCode {
     let Args { command } = Args::parse_from(without_separator(std::env::args_os()));
     // Silent unless RUST_LOG asks for more; what a command has to say it says itself.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::from_default_env())
+        .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
     match command {

@@ -3,9 +3,6 @@
 use std::{fmt::Display, path::Path};
 use website::Website;
 
-/// The sample that comes with the operator.
-const SAMPLE: &str = include_str!("../../../../examples/website/site.yaml");
-
 /// Reads a manifest, or the sample.
 ///
 /// # Errors
@@ -13,7 +10,7 @@ const SAMPLE: &str = include_str!("../../../../examples/website/site.yaml");
 /// What is wrong with the file, and what would be right.
 pub(super) fn read(file: Option<&Path>) -> Result<Website, String> {
     let Some(file) = file else {
-        return parse("examples/website/site.yaml", SAMPLE);
+        return parse("examples/website/site.yaml", website::SAMPLE);
     };
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| {
@@ -95,7 +92,7 @@ mod tests {
 
     #[test]
     fn several_documents_are_refused() {
-        let two = format!("{SAMPLE}---\n{SAMPLE}");
+        let two = format!("{0}---\n{0}", website::SAMPLE);
         assert!(problem(&two).contains("not one YAML document"));
     }
 

@@ -1,6 +1,6 @@
 //! The story, as a list of steps.
 
-use super::stage::Stage;
+use super::stage::{Stage, text};
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -32,8 +32,14 @@ pub(super) struct Forced {
     pub(super) writes: usize,
 }
 
-/// The second site of the story.
-const SHOP: &str = "shop";
+/// The second site of the story: one that the first is not.
+fn second(stage: &Stage) -> &'static str {
+    if stage.site.name_any() == "shop" {
+        "market"
+    } else {
+        "shop"
+    }
+}
 
 /// How many reconciles are forced at the end.
 const FORCED: usize = 100;
@@ -103,18 +109,19 @@ async fn changes(stage: &Stage) -> Result<(), String> {
 }
 
 async fn outage(stage: &Stage) -> Result<(), String> {
+    let shop = second(stage);
     let name = stage.site.name_any();
     let provider = format!("eu.{}", stage.ctx.config.domain);
     stage.dns.start_outage(&provider);
     stage.say(format!("the provider of {provider} goes down"));
-    let mut shop = Website::new(SHOP, stage.site.spec.clone());
-    shop.spec.host = format!("{SHOP}.{provider}");
-    shop.metadata.namespace = stage.site.namespace();
-    stage.apply(&shop).await?;
-    let failures = stage.runs(SHOP).failed;
+    let mut site = Website::new(shop, stage.site.spec.clone());
+    site.spec.host = format!("{shop}.{provider}");
+    site.metadata.namespace = stage.site.namespace();
+    stage.apply(&site).await?;
+    let failures = stage.runs(shop).failed;
     let what = "three failures of the second site";
     stage
-        .until_runs(SHOP, what, |runs| runs.failed >= failures + 3)
+        .until_runs(shop, what, |runs| runs.failed >= failures + 3)
         .await?;
 
     let before = stage.runs(&name);
@@ -124,39 +131,40 @@ async fn outage(stage: &Stage) -> Result<(), String> {
         .await?;
     stage.until_ready(&name, "Serving").await?;
     if stage.runs(&name).failed != before.failed {
-        return Err(format!("the outage of {SHOP} must not concern {name}"));
+        return Err(format!("the outage of {shop} must not concern {name}"));
     }
     let what = "a fourth failure of the second site";
     stage
-        .until_runs(SHOP, what, |runs| runs.failed >= failures + 4)
+        .until_runs(shop, what, |runs| runs.failed >= failures + 4)
         .await?;
     stage.dns.end_outage();
     stage.say(format!(
         "the provider of {provider} is back; the next attempt finds it so"
     ));
-    stage.until_ready(SHOP, "Serving").await
+    stage.until_ready(shop, "Serving").await
 }
 
 async fn invalid(stage: &Stage) -> Result<(), String> {
+    let shop = second(stage);
     let good = stage
         .sites()
-        .get(SHOP)
+        .get(shop)
         .await
-        .map_err(|it| it.to_string())?
+        .map_err(|error| text(&error))?
         .spec
         .host;
     let bad = "shop.in.another.domain";
-    stage.say(format!("set spec.host of {SHOP} to {bad}"));
-    stage.change(SHOP, json!({ "host": bad })).await?;
-    stage.until_ready(SHOP, "InvalidSpec").await?;
+    stage.say(format!("set spec.host of {shop} to {bad}"));
+    stage.change(shop, json!({ "host": bad })).await?;
+    stage.until_ready(shop, "InvalidSpec").await?;
 
     // Its own write to the status wakes the operator once more; after that nothing does. The time is
     // long enough for three attempts, if there were any.
-    settle(stage, SHOP).await?;
-    let before = stage.runs(SHOP);
+    settle(stage, shop).await?;
+    let before = stage.runs(shop);
     let quiet = super::stage::FIRST_DELAY * 8;
     tokio::time::sleep(quiet).await;
-    let runs = stage.runs(SHOP);
+    let runs = stage.runs(shop);
     if runs != before {
         return Err(format!(
             "a permanent error must wait, but it was tried again: {before:?}, then {runs:?}"
@@ -165,14 +173,14 @@ async fn invalid(stage: &Stage) -> Result<(), String> {
     stage.say(format!(
         "for {quiet:?} nothing was tried again; set it back to {good}"
     ));
-    stage.change(SHOP, json!({ "host": good })).await?;
-    stage.until_ready(SHOP, "Serving").await
+    stage.change(shop, json!({ "host": good })).await?;
+    stage.until_ready(shop, "Serving").await
 }
 
 async fn child_deleted(stage: &Stage) -> Result<(), String> {
     let name = stage.site.name_any();
     let api = stage.api::<Deployment>();
-    let before = api.get(&name).await.map_err(|it| it.to_string())?;
+    let before = api.get(&name).await.map_err(|error| text(&error))?;
     let uid = before.uid().unwrap_or_default();
     stage.say(format!("delete Deployment {name}"));
     delete(&before, &api).await?;
@@ -184,11 +192,16 @@ async fn child_deleted(stage: &Stage) -> Result<(), String> {
 }
 
 async fn site_deleted(stage: &Stage) -> Result<(), String> {
-    let site = stage.sites().get(SHOP).await.map_err(|it| it.to_string())?;
-    stage.say(format!("delete Website {SHOP}"));
+    let shop = second(stage);
+    let site = stage
+        .sites()
+        .get(shop)
+        .await
+        .map_err(|error| text(&error))?;
+    stage.say(format!("delete Website {shop}"));
     delete(&site, &stage.sites()).await?;
     stage
-        .until_gone::<Website>(SHOP, &site.uid().unwrap_or_default())
+        .until_gone::<Website>(shop, &site.uid().unwrap_or_default())
         .await?;
     if let Some(owner) = stage.dns.owner_of(&site.spec.host) {
         return Err(format!(
@@ -198,15 +211,15 @@ async fn site_deleted(stage: &Stage) -> Result<(), String> {
     }
     for child in [
         stage
-            .until::<ConfigMap>(SHOP, "the end of its ConfigMap", gone)
+            .until::<ConfigMap>(shop, "the end of its ConfigMap", gone)
             .await
             .err(),
         stage
-            .until::<Deployment>(SHOP, "the end of its Deployment", gone)
+            .until::<Deployment>(shop, "the end of its Deployment", gone)
             .await
             .err(),
         stage
-            .until::<Service>(SHOP, "the end of its Service", gone)
+            .until::<Service>(shop, "the end of its Service", gone)
             .await
             .err(),
     ] {
@@ -234,7 +247,7 @@ where
     let name = obj.name_any();
     api.delete(&name, &params)
         .await
-        .map_err(|error| format!("the server refuses to delete {name}: {error}"))?;
+        .map_err(|error| format!("the server refuses to delete {name}: {}", text(&error)))?;
     Ok(())
 }
 

@@ -12,16 +12,19 @@ use homeostat::{
     reflector::ObjectRef,
     wait::{Condition, await_condition_within, conditions},
 };
-use homeostat_apiserver::{ApiServer, Listening, Request};
+use homeostat_apiserver::{ApiServer, Listening, Request, SystemClock};
 use http::{HeaderValue, header::USER_AGENT};
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, fmt::Debug, fs::File, io::Write, net::Ipv4Addr, sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -71,7 +74,10 @@ pub(super) struct Runs {
 impl Stage {
     /// Starts a server with the definition of Websites in it, and the operator.
     pub(super) async fn build(site: Website, narrator: Narrator) -> Result<Self, String> {
-        let server = ApiServer::builder().workloads(true).build();
+        let server = ApiServer::builder()
+            .workloads(true)
+            .clock(SystemClock)
+            .build();
         let listening = server
             .serve((Ipv4Addr::LOCALHOST, 0).into())
             .await
@@ -85,7 +91,13 @@ impl Stage {
         Api::all(client.clone())
             .create(&PostParams::default(), &website::crd())
             .await
-            .map_err(|error| format!("cannot install the definition of Websites: {error}"))?;
+            .map_err(|error| {
+                format!(
+                    "cannot install the definition of Websites: {}",
+                    text(&error)
+                )
+            })?;
+        make_namespace(&client, &site.namespace().unwrap_or_default()).await?;
 
         let dns = Arc::<InMemoryDns>::default();
         let delays = Backoff::exponential(FIRST_DELAY, Duration::from_secs(10)).jitter(0.0);
@@ -133,7 +145,10 @@ impl Stage {
         self.sites()
             .patch(&site.name_any(), &params, &Patch::Apply(patch))
             .await
-            .map_err(|error| format!("the server refuses Website {}: {error}", site.name_any()))?;
+            .map_err(|error| {
+                let name = site.name_any();
+                format!("the server refuses Website {name}: {}", text(&error))
+            })?;
         Ok(())
     }
 
@@ -143,7 +158,12 @@ impl Stage {
         self.sites()
             .patch(name, &PatchParams::default(), &patch)
             .await
-            .map_err(|error| format!("the server refuses a change of Website {name}: {error}"))?;
+            .map_err(|error| {
+                format!(
+                    "the server refuses a change of Website {name}: {}",
+                    text(&error)
+                )
+            })?;
         Ok(())
     }
 
@@ -261,28 +281,54 @@ impl Stage {
     /// Leaves everything up until Ctrl+C, and tells how to reach it.
     pub(super) async fn keep(&self) -> Result<(), String> {
         let address = self.listening.address();
-        let file = std::env::temp_dir().join(format!("homeostat-demo-{}.yaml", address.port()));
-        let kubeconfig = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: demo\n\
-             clusters: [{{name: demo, cluster: {{server: \"http://{address}\"}}}}]\n\
-             users: [{{name: demo, user: {{}}}}]\n\
-             contexts: [{{name: demo, context: {{cluster: demo, user: demo}}}}]\n"
-        );
-        std::fs::write(&file, kubeconfig)
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        let namespace = self.site.namespace().unwrap_or_default();
+        let file = std::env::temp_dir().join(format!(
+            "homeostat-demo-{}-{}.yaml",
+            address.port(),
+            std::process::id()
+        ));
+        let write = || {
+            let mut file = File::create_new(&file)?;
+            file.write_all(self.listening.kubeconfig().as_bytes())
+        };
+        write().map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         // Always told, with --json too: who keeps a server up wants to reach it.
         eprintln!(
             "\nThe server and the operator stay up until Ctrl+C. Try:\n\
              \n  export KUBECONFIG={}\
-             \n  kubectl get sites\
-             \n  kubectl get deployments,services,configmaps\
-             \n  kubectl delete deployment --all\n",
+             \n  kubectl get sites -n {namespace}\
+             \n  kubectl get deployments,services,configmaps -n {namespace}\
+             \n  kubectl delete deployment --all -n {namespace}\n",
             file.display()
         );
         let stopped = tokio::signal::ctrl_c().await;
         // It was for this server alone.
         drop(std::fs::remove_file(&file));
         stopped.map_err(|error| format!("cannot listen to Ctrl+C: {error}"))
+    }
+}
+
+/// Makes a namespace, if it is not there.
+async fn make_namespace(client: &Client, name: &str) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.into());
+    match namespaces.create(&PostParams::default(), &namespace).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(format!(
+            "cannot make the namespace {name}: {}",
+            text(&error)
+        )),
+    }
+}
+
+/// What an error of the API says to people.
+pub(super) fn text(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        status.message.clone()
+    } else {
+        error.to_string()
     }
 }
 
