@@ -152,7 +152,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 .insert(hash, key, Slot::triggered(cause, priority));
             self.place(
                 index,
-                Waiting {
+                &Waiting {
                     window,
                     ..Waiting::IDLE
                 },
@@ -179,7 +179,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 }
                 let window = Some(self.debounce.trigger(waiting.window, now));
                 let waiting = Waiting { window, ..*waiting };
-                self.place(index, waiting);
+                self.place(index, &waiting);
             }
         }
     }
@@ -198,7 +198,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         let hash = Hashed::of(&key);
         let Some(index) = self.slots.find(hash, &key) else {
             let index = self.slots.insert(hash, key, Slot::new());
-            self.place(index, Waiting::IDLE.or_at(at));
+            self.place(index, &Waiting::IDLE.or_at(at));
             return;
         };
         match &mut self.slots.value_mut(index).stage {
@@ -207,7 +207,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             Stage::Waiting(waiting) => {
                 if !waiting.held {
                     let waiting = waiting.or_at(at);
-                    self.place(index, waiting);
+                    self.place(index, &waiting);
                 }
             }
         }
@@ -257,7 +257,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             self.slots.remove(hash, index);
         } else {
             self.backing_off += usize::from(waiting.held);
-            self.place(index, waiting);
+            self.place(index, &waiting);
         }
     }
 
@@ -343,14 +343,14 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             let Stage::Waiting(waiting) = self.slots.value(index).stage else {
                 unreachable!("only a waiting slot has a timer");
             };
-            self.make_ready(index, waiting, at);
+            self.make_ready(index, &waiting, at);
         }
         self.now
     }
 
     /// Puts a slot that waits where it belongs: among the ready ones, on a timer, or, if it waits
     /// without end, nowhere.
-    fn place(&mut self, index: u32, waiting: Waiting) {
+    fn place(&mut self, index: u32, waiting: &Waiting) {
         let start = waiting.start();
         if start <= self.now {
             self.timers.cancel(index);
@@ -360,11 +360,11 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         if start < Time::MAX {
             self.timers.set(index, start);
         }
-        self.slots.value_mut(index).stage = Stage::Waiting(waiting);
+        self.slots.value_mut(index).stage = Stage::Waiting(*waiting);
     }
 
     /// Makes a slot ready that waited and has no timer any more.
-    fn make_ready(&mut self, index: u32, waiting: Waiting, at: Time) {
+    fn make_ready(&mut self, index: u32, waiting: &Waiting, at: Time) {
         let slot = self.slots.value_mut(index);
         let timer = waiting.elapsed(at);
         if timer.is_some() {

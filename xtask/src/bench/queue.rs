@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 use std::vec;
 
+use clap::builder::RangedU64ValueParser;
 use homeostat_core::queue::{Action, Class, Config, Next, Outcome, Priority, Queue, Trigger};
 use homeostat_core::time::Time;
 use serde_json::json;
@@ -26,7 +27,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// How many keys there are
-    #[arg(long, num_args = 1.., default_values_t = [10_000, 100_000, 1_000_000])]
+    #[arg(
+        long,
+        num_args = 1..,
+        default_values_t = [10_000, 100_000, 1_000_000],
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000_000),
+    )]
     keys: Vec<usize>,
     /// How often to measure; the medians count
     #[arg(long, default_value_t = 7)]
