@@ -28,7 +28,7 @@ pub const MANAGER: &str = "website";
 /// Selects the children of all sites.
 pub const SELECTOR: &str = "app.kubernetes.io/managed-by=website";
 
-/// The annotation that says from which desired object a child was made; see [`stamped`].
+/// The annotation that says from which desired object a child was made; see `stamped`.
 pub const DESIRED: &str = "demo.homeostat.dev/desired";
 
 /// The annotation of pods that says which page they serve.
