@@ -4,7 +4,7 @@ use super::{Action, Change, Config, Fault, Input, Output, Phase, Streaming};
 use crate::time::Time;
 use std::time::Duration;
 
-/// The list+watch protocol for one collection. See the [module](self) for what it guarantees.
+/// The list+watch protocol for one collection. The module says what it guarantees.
 #[derive(Clone, Debug)]
 pub struct Machine {
     config: Config,
