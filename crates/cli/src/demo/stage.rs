@@ -296,7 +296,7 @@ impl Stage {
         eprintln!(
             "\nThe server and the operator stay up until Ctrl+C. Try:\n\
              \n  export KUBECONFIG={}\
-             \n  kubectl get sites -n {namespace}\
+             \n  kubectl get websites -n {namespace}\
              \n  kubectl get deployments,services,configmaps -n {namespace}\
              \n  kubectl delete deployment --all -n {namespace}\n",
             file.display()
