@@ -85,6 +85,19 @@ pub fn overlaid(live: &Value, desired: &Value) -> Option<Value> {
     Some(conditions.into())
 }
 
+/// What is left of [`overlaid`] if only the types that `desired` names count: the conditions of one who
+/// only speaks of his own.
+#[must_use]
+pub fn carried(live: &Value, desired: &Value) -> Option<Value> {
+    let all = overlaid(live, desired)?;
+    let named = |condition: &&Value| {
+        let mut named = desired.as_array().into_iter().flatten();
+        named.any(|named| named["type"] == condition["type"])
+    };
+    let all = all.as_array().into_iter().flatten();
+    Some(all.filter(named).cloned().collect())
+}
+
 /// A text as a `type` that the API takes: letters, digits and `-_.`, perhaps after the name of a
 /// domain and `/`. What does not fit becomes `_`, and what is too long is cut off.
 #[must_use]

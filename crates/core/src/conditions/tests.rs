@@ -1,5 +1,5 @@
 use super::{
-    Json, MAX_MESSAGE, MAX_REASON, MAX_TYPE, fit_message, fit_reason, fit_type, overlaid,
+    Json, MAX_MESSAGE, MAX_REASON, MAX_TYPE, carried, fit_message, fit_reason, fit_type, overlaid,
     same_but_numbers, set,
 };
 use serde_json::{Value, json};
@@ -154,6 +154,25 @@ fn saying_it_anew() {
         assert_eq!(overlaid(&live, &odd), None);
         assert_eq!(overlaid(&odd, &live), None);
     }
+}
+
+#[test]
+fn speaking_of_ones_own() {
+    let live = json!(conditions(&[
+        "Mine=True/x since 1",
+        "Other=False/y since 2"
+    ]));
+    for (desired, expected) in [
+        (json!(null), json!([])),
+        (json!([]), json!([])),
+        (
+            json!(conditions(&["New=True/x since 9", "Mine=True/z since 9"])),
+            json!(conditions(&["Mine=True/z since 1", "New=True/x since 9"])),
+        ),
+    ] {
+        assert_eq!(carried(&live, &desired), Some(expected), "{desired}");
+    }
+    assert_eq!(carried(&live, &json!("x")), None);
 }
 
 #[test]
