@@ -27,6 +27,8 @@
 //!   [`WatchStreamExt`] what can be done with it.
 //! - [`predicates`] say which changes matter.
 //! - [`reflector()`] keeps a [store](reflector::Store) of objects up to date.
+//! - [`Classify`](trait@Classify) says of an error how it is answered, [`conditions`] say what is
+//!   observed of an object, and [`status`] writes that down when it is new.
 //! - [`finalizer()`] cleans up after objects that are deleted, [`events`] tell people what happens,
 //!   and [`wait`] waits until an object is as wanted.
 //!
@@ -42,13 +44,18 @@
 //!
 //! # What it does not do yet
 //!
-//! Leader election, metrics and status conditions are not there.
+//! Leader election and metrics are not there.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guide/reconciler.md")]
+#[doc = include_str!("../../../docs/guide/errors.md")]
+#[doc = include_str!("../../../docs/guide/status.md")]
 mod documents {}
 
+mod classify;
+mod clock;
+pub mod conditions;
 pub mod controller;
 pub mod error_policy;
 pub mod events;
@@ -57,6 +64,7 @@ mod predicate;
 pub mod reflector;
 pub mod scheduler;
 mod signal;
+pub mod status;
 mod task;
 pub mod utils;
 pub mod wait;
@@ -65,13 +73,15 @@ pub mod watcher;
 #[expect(deprecated, reason = "programs written for kube may still have it")]
 pub use self::watcher::metadata_watcher;
 pub use self::{
+    classify::{Classify, ErrorClass},
     controller::{Action, Config, Controller, applier},
     finalizer::finalizer,
     predicate::{Predicate, PredicateConfig, predicates},
     reflector::reflector,
     scheduler::scheduler,
     utils::WatchStreamExt,
-    wait::conditions,
     watcher::watcher,
 };
 pub use homeostat_core::{backoff::Backoff, queue::RateLimit};
+/// Implements [`Classify`](trait@Classify), which shows it at work.
+pub use homeostat_derive::Classify;

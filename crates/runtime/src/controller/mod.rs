@@ -8,6 +8,7 @@ mod error;
 mod handle;
 mod intake;
 mod readiness;
+mod ready_condition;
 mod reason;
 mod relation;
 mod source;
@@ -45,6 +46,7 @@ pub use self::{
     error::{Error, RunnerError},
     handle::Handle,
     readiness::{Readiness, SourceStatus},
+    ready_condition::StatusConditions,
     reason::{ReconcileReason, ReconcileRequest},
     trigger::{trigger_owners, trigger_self, trigger_with},
 };
