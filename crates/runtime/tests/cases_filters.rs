@@ -5,13 +5,13 @@
 
 mod world;
 
-use self::world::{MINUTE, SECOND, Widget, World, idle, rule};
+use self::world::{MINUTE, SECOND, Widget, World, idle};
 use futures::{Stream, StreamExt, stream::BoxStream};
 use homeostat::{
     Controller, Predicate, PredicateConfig, WatchStreamExt, error_policy, predicates, reflector,
     watcher,
 };
-use homeostat_apiserver::{Fault, Verb};
+use homeostat_apiserver::Verb;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Resource, ResourceExt,
@@ -188,18 +188,18 @@ async fn a_recreated_object_passes() {
         let mut stream = pin!(stream);
         assert_eq!(passed(&mut stream).await, ["a"]);
         world.until(10.0).await;
-        let _expired =
-            gap.then(|| world.inject(rule(Verb::Watch, "widgets").times(2), Fault::Expired));
-        world.server.faults().drop_watches();
+        let _gap = gap.then(|| world.gap("widgets", 2, 5 * SECOND));
+        assert_eq!(passed(&mut stream).await, [""; 0]);
         let before = world.widgets.get("a").await.unwrap();
         world.delete("a").await;
         let after = world.create("a").await;
         assert_eq!(before.meta().generation, after.meta().generation);
+        sleep(10 * SECOND).await;
         assert_eq!(passed(&mut stream).await, ["a"], "{gap}");
-        assert_eq!(running.of("a"), [0, 10], "{gap}");
         let lists = world.asked(Verb::Watch, "widgets").into_iter();
         let lists = lists.filter(|asked| asked.streams).count();
-        assert_eq!(lists, if gap { 4 } else { 2 });
+        let (seen_at, listed) = if gap { (15, 4) } else { (11, 2) };
+        assert_eq!((running.of("a"), lists), (vec![0, seen_at], listed));
     }
 }
 
@@ -267,13 +267,15 @@ async fn a_filter_forgets_objects_that_are_gone() {
     }
     assert_eq!(passed(&mut stream).await, [""; 0]);
     assert_eq!(remembered(&stream), 50);
-    let _expired = world.inject(rule(Verb::Watch, "widgets").times(1), Fault::Expired);
-    world.server.faults().drop_watches();
+    let _gap = world.gap("widgets", 1, 5 * SECOND);
+    assert_eq!(passed(&mut stream).await, [""; 0]);
     for name in &names[50..] {
         world.delete(name).await;
     }
+    sleep(10 * SECOND).await;
     assert_eq!(passed(&mut stream).await, [""; 0]);
     assert_eq!(remembered(&stream), 0);
+    assert_eq!(world.asked(Verb::Watch, "widgets").len(), 3);
 }
 
 /// The names of the objects that a controller runs for.

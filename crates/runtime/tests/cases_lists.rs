@@ -149,16 +149,17 @@ async fn a_streamed_relist_that_breaks_off() {
     let world = World::new(&["a", "b"]).await;
     let running = world.run(world.controller(), |_, _| async { idle() });
     world.until(100.0).await;
-    let _expired = world.inject(rule(Verb::Watch, "widgets").times(1), Fault::Expired);
+    let _gap = world.gap("widgets", 1, SECOND);
     world.wire.cut_next("widgets", 1, Cut::Cleanly);
-    world.server.faults().drop_watches();
+    world.until(100.5).await;
     world.delete("a").await;
     world.create("c").await;
     // The list breaks off after b.
-    world.until(100.5).await;
+    world.until(101.5).await;
+    assert_eq!(asked_since(&world, 100.5).len(), 1);
     assert_eq!(running.stored(), ["a", "b"]);
     assert_eq!(running.order(), ["a", "b"]);
-    world.until(102.0).await;
+    world.until(103.0).await;
     assert_eq!(running.stored(), ["b", "c"]);
     assert_eq!(running.order(), ["a", "b", "c"]);
     assert_eq!(
@@ -363,19 +364,18 @@ async fn a_delete_near_a_relist() {
                 Ok::<_, Failure>(Action::requeue(30 * SECOND))
             });
             world.until(100.0).await;
-            let _expired = world.inject(rule(Verb::Watch, "widgets").times(1), Fault::Expired);
-            // The second page, or the whole streamed list, takes until 105 s.
+            let _gap = world.gap("widgets", 1, SECOND);
+            // The second page, or the whole streamed list, takes from 101 s until 106 s.
             let late = match way {
-                Way::Streamed => rule(Verb::Watch, "widgets").after(1),
+                Way::Streamed => rule(Verb::Watch, "widgets"),
                 Way::InPages => rule(Verb::List, "widgets").after(1),
             };
             let _late = slow.then(|| world.inject(late.times(1), Fault::Delay(5 * SECOND)));
-            world.server.faults().drop_watches();
-            if slow {
-                world.until(102.0).await;
-            }
+            world.until(if slow { 103.0 } else { 100.5 }).await;
             world.delete("a").await;
-            world.until(106.0).await;
+            world.until(if slow { 105.9 } else { 100.9 }).await;
+            assert_eq!(running.stored(), ["a", "b", "c"], "nothing tells yet");
+            world.until(107.0).await;
             assert_eq!(running.stored(), ["b", "c"], "{way:?}, {slow}");
             assert!(world.server.step_garbage_collection(), "the child goes");
             world.until(200.0).await;
@@ -394,16 +394,21 @@ async fn an_object_that_is_new_in_the_first_page() {
     let controller = Controller::<Widget>::new(world.all(), in_twos());
     let running = world.run(controller, |_, _| async { idle() });
     world.until(100.0).await;
-    let _expired = world.inject(rule(Verb::Watch, "widgets").times(1), Fault::Expired);
+    let _gap = world.gap("widgets", 1, SECOND);
     let _slow = world.inject(
         rule(Verb::List, "widgets").after(1).times(1),
         Fault::Delay(5 * SECOND),
     );
-    world.server.faults().drop_watches();
+    world.until(100.5).await;
     world.create("a").await;
     world.set_value("a", 5).await;
     world.set_value("b", 7).await;
-    world.until(104.9).await;
+    world.until(105.9).await;
+    assert_eq!(
+        world.asked(Verb::List, "widgets").len(),
+        3,
+        "a page is there"
+    );
     assert_eq!(running.stored(), ["b", "c", "d"]);
     assert_eq!(running.order(), ["b", "c", "d"]);
     world.until(110.0).await;
@@ -413,7 +418,7 @@ async fn an_object_that_is_new_in_the_first_page() {
     );
     assert_eq!(running.stored(), ["a", "b", "c", "d"]);
     assert_eq!(running.order()[3..], ["a", "b"]);
-    assert_eq!((running.of("a"), running.values("a")), (vec![105], vec![5]));
+    assert_eq!((running.of("a"), running.values("a")), (vec![106], vec![5]));
     assert_eq!(running.values("b"), [0, 7]);
     assert_eq!(running.errors(), [""; 0]);
 }

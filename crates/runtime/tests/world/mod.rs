@@ -228,6 +228,18 @@ impl World {
             .inject(rule.user_agent(wire::USER_AGENT), fault)
     }
 
+    /// All watches end. Those of a resource, and there are so many, are answered after a while, and
+    /// then by saying that their version is expired: what happens until then no watch tells.
+    pub(crate) fn gap(&self, plural: &str, watches: u32, length: Duration) -> [FaultGuard; 2] {
+        let faults = [Fault::Delay(length), Fault::Expired];
+        let guards = faults.map(|fault| {
+            let rule = rule(Verb::Watch, plural).times(watches);
+            self.inject(rule, fault)
+        });
+        self.server.faults().drop_watches();
+        guards
+    }
+
     /// What the controller asked for, oldest first.
     pub(crate) fn asked(&self, verb: Verb, plural: &str) -> Vec<Asked> {
         let requests = self.server.requests().all();
