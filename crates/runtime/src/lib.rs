@@ -83,5 +83,24 @@ pub use self::{
     watcher::watcher,
 };
 pub use homeostat_core::{backoff::Backoff, queue::RateLimit};
-/// Implements [`Classify`](trait@Classify), which shows it at work.
+/// Implements [`Classify`](trait@Classify).
+///
+/// ```
+/// use homeostat::{Classify, ErrorClass};
+///
+/// #[derive(Debug, thiserror::Error, Classify)]
+/// enum Error {
+///     #[error("Kubernetes API error: {0}")]
+///     KubeApi(#[from] kube::Error),
+///     #[error("missing spec field: {0}")]
+///     #[classify(permanent, reason = "InvalidSpec")]
+///     MissingField(String),
+///     #[error("external service: {0}")]
+///     #[classify(transient)]
+///     External(String),
+/// }
+///
+/// let error = Error::MissingField("host".into());
+/// assert_eq!(error.classify(), ErrorClass::permanent("InvalidSpec"));
+/// ```
 pub use homeostat_derive::Classify;
