@@ -149,7 +149,7 @@ async fn a_streamed_relist_that_breaks_off() {
     let world = World::new(&["a", "b"]).await;
     let running = world.run(world.controller(), |_, _| async { idle() });
     world.until(100.0).await;
-    let _gap = world.gap("widgets", 1, SECOND);
+    let _gap = world.gap("widgets", SECOND);
     world.wire.cut_next("widgets", 1, Cut::Cleanly);
     world.until(100.5).await;
     world.delete("a").await;
@@ -364,7 +364,7 @@ async fn a_delete_near_a_relist() {
                 Ok::<_, Failure>(Action::requeue(30 * SECOND))
             });
             world.until(100.0).await;
-            let _gap = world.gap("widgets", 1, SECOND);
+            let _gap = world.gap("widgets", SECOND);
             // The second page, or the whole streamed list, takes from 101 s until 106 s.
             let late = match way {
                 Way::Streamed => rule(Verb::Watch, "widgets"),
@@ -394,7 +394,7 @@ async fn an_object_that_is_new_in_the_first_page() {
     let controller = Controller::<Widget>::new(world.all(), in_twos());
     let running = world.run(controller, |_, _| async { idle() });
     world.until(100.0).await;
-    let _gap = world.gap("widgets", 1, SECOND);
+    let _gap = world.gap("widgets", SECOND);
     let _slow = world.inject(
         rule(Verb::List, "widgets").after(1).times(1),
         Fault::Delay(5 * SECOND),

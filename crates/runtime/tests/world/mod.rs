@@ -228,12 +228,12 @@ impl World {
             .inject(rule.user_agent(wire::USER_AGENT), fault)
     }
 
-    /// All watches end. Those of a resource, and there are so many, are answered after a while, and
-    /// then by saying that their version is expired: what happens until then no watch tells.
-    pub(crate) fn gap(&self, plural: &str, watches: u32, length: Duration) -> [FaultGuard; 2] {
+    /// All watches end. That of a resource, of which there must be one alone, is answered after a
+    /// while, and then by saying that its version is expired: what happens until then no watch tells.
+    pub(crate) fn gap(&self, plural: &str, length: Duration) -> [FaultGuard; 2] {
         let faults = [Fault::Delay(length), Fault::Expired];
         let guards = faults.map(|fault| {
-            let rule = rule(Verb::Watch, plural).times(watches);
+            let rule = rule(Verb::Watch, plural).times(1);
             self.inject(rule, fault)
         });
         self.server.faults().drop_watches();
