@@ -22,8 +22,9 @@
 //! # Costs
 //!
 //! [`add`](Queue::add), [`next`](Queue::next), [`done`](Queue::done) and [`forget`](Queue::forget)
-//! take O(log n) for n keys with a timer, and O(1) without timers. A key that neither waits nor
-//! runs takes no memory.
+//! take O(log n) for n keys with a timer, and O(1) without timers. What becomes due is paid for by
+//! the next call, whichever it is, and tables that grow by whoever makes them grow. A key that
+//! neither waits nor runs has no state; the memory that it took is used for the next one.
 //!
 //! # Example
 //!

@@ -160,3 +160,60 @@ impl<K, V> Default for Slots<K, V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Hashed, Slots};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::hash::{Hash, Hasher};
+
+    /// A key of which many have the same hash.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Key(u16);
+
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            (self.0 % 50).hash(state);
+        }
+    }
+
+    proptest! {
+        /// Against a sorted map: a slot belongs to one key and stays the same, and slots that were
+        /// given up are used again before there are more.
+        #[test]
+        fn behave_like_a_sorted_map(
+            steps in prop::collection::vec((any::<bool>(), 0_u16..400), 1..2000),
+        ) {
+            let mut slots: Slots<Key, u16> = Slots::default();
+            let mut model: BTreeMap<Key, u32> = BTreeMap::new();
+            let mut peak = 0;
+            for (insert, number) in steps {
+                let key = Key(number);
+                let hash = Hashed::of(&key);
+                let known = model.get(&key).copied();
+                prop_assert_eq!(slots.find(hash, &key), known);
+                match known {
+                    None if insert => {
+                        let slot = slots.insert(hash, key, number);
+                        prop_assert!(!model.values().any(|&other| other == slot));
+                        model.insert(key, slot);
+                    }
+                    Some(slot) if !insert => {
+                        slots.remove(hash, slot);
+                        model.remove(&key);
+                    }
+                    None | Some(_) => {}
+                }
+                peak = peak.max(model.len());
+                prop_assert_eq!(slots.len(), model.len());
+                prop_assert!(slots.entries.len() <= peak.next_multiple_of(64));
+            }
+            for (key, slot) in &model {
+                prop_assert_eq!((slots.key(*slot), *slots.value(*slot)), (key, key.0));
+            }
+            let kept: BTreeSet<Key> = slots.iter().map(|(_, key, _)| *key).collect();
+            prop_assert!(kept.iter().eq(model.keys()));
+        }
+    }
+}

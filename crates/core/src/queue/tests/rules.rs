@@ -1,7 +1,10 @@
 //! The rules one by one.
 
 use super::{check, transcript};
+use crate::queue::{Action, Class, Config, Next, Outcome, Priority, Queue, Trigger};
+use crate::time::Time;
 use expect_test::expect;
+use std::time::Duration;
 
 // === Order and merging ===
 
@@ -981,4 +984,56 @@ fn closing() {
             1s counts: Counts { waiting: 0, backing_off: 0, ready: 3, running: 0 }
         "#]],
     );
+}
+
+// === What no script says ===
+
+/// A moment before the latest one counts as the latest, so that keys stay in order.
+#[test]
+fn time_does_not_go_backwards() {
+    let second = |number| Time::ORIGIN + Duration::from_secs(number);
+    let mut queue = Queue::new(&Config::default());
+    let trigger = |key| Trigger {
+        key,
+        cause: (),
+        class: Class::Other,
+        priority: Priority::Normal,
+    };
+    queue.add(second(10), trigger('a'));
+    queue.add(second(5), trigger('b'));
+    for key in ['a', 'b'] {
+        let Next::Run(run) = queue.next(second(1)) else {
+            panic!("{key} is ready")
+        };
+        assert_eq!((run.key, run.ready_since), (key, second(10)));
+    }
+    let requeue = Outcome::success(Action::Requeue(Duration::from_secs(2)));
+    queue.done(second(3), &'a', requeue, 0.0);
+    assert_eq!(queue.next(second(4)), Next::WaitUntil(second(12)));
+}
+
+/// Nothing piles up however often a key is triggered, rescheduled and forgotten.
+#[test]
+fn a_busy_key_takes_the_place_of_one() {
+    let config = Config::default().debounce(Duration::from_secs(1));
+    let mut queue = Queue::new(&config);
+    let trigger = |cause| Trigger {
+        key: 'a',
+        cause,
+        class: Class::Other,
+        priority: Priority::Low,
+    };
+    for round in 0..10_000 {
+        let now = Time::from_nanos(round);
+        queue.add(now, trigger(round));
+        queue.schedule_at(now, 'a', Time::MAX);
+        queue.schedule_at(now, 'b', now + Duration::from_secs(5));
+        queue.forget(&'b');
+    }
+    let entry = queue.entry(&'a').expect("it waits");
+    assert_eq!(
+        (entry.causes.iter().count(), entry.causes.omitted()),
+        (16, 9_984)
+    );
+    assert_eq!(queue.entries().count(), 1);
 }
