@@ -153,8 +153,8 @@ type Reconcile = fn(&Site, usize) -> Ended;
 struct Context {
     sites: Api<Site>,
     start: Instant,
-    /// When runs of each object started, in seconds.
-    runs: Mutex<BTreeMap<String, Vec<u64>>>,
+    /// When runs of each object started.
+    runs: Mutex<BTreeMap<String, Vec<Duration>>>,
     reconcile: Reconcile,
 }
 
@@ -200,7 +200,7 @@ impl Context {
     fn note(&self, site: &Site) -> usize {
         let mut runs = self.runs.lock().unwrap();
         let runs = runs.entry(site.name_any()).or_default();
-        runs.push(self.start.elapsed().as_secs());
+        runs.push(self.start.elapsed());
         runs.len() - 1
     }
 }
@@ -287,9 +287,14 @@ impl World {
         self.sites.patch(name, &params, &patch).await.unwrap();
     }
 
-    fn runs(&self, name: &str) -> Vec<u64> {
+    fn runs_at(&self, name: &str) -> Vec<Duration> {
         let runs = self.context.runs.lock().unwrap();
         runs.get(name).cloned().unwrap_or_default()
+    }
+
+    /// When runs of an object started, in whole seconds.
+    fn runs(&self, name: &str) -> Vec<u64> {
+        self.runs_at(name).iter().map(Duration::as_secs).collect()
     }
 
     fn items(&self) -> Vec<String> {
@@ -482,6 +487,36 @@ async fn conflicts_are_not_shown() {
     assert_eq!(world.runs("a").len(), 4);
     assert!(world.runs("a").iter().all(|&second| second < 2));
     assert_eq!(world.status_writes(), (1, 1));
+}
+
+/// G69, H24: what the run itself writes does not run an object early that waits after a conflict.
+#[tokio::test(start_paused = true)]
+async fn conflicts_do_not_spin() {
+    async fn reconcile(site: Arc<Site>, context: Arc<Context>) -> Ended {
+        let nth = context.note(&site);
+        if nth == 20 {
+            return Ok(Action::await_change());
+        }
+        let patch = Patch::Merge(json!({ "status": { "url": format!("https://{nth}") } }));
+        let params = PatchParams::default();
+        context.sites.patch_status("a", &params, &patch).await?;
+        Err(Error::Lost)
+    }
+    let mut world = World::new(seed).await;
+    let controller = world.controller();
+    let context = Arc::clone(&world.context);
+    world.drive(controller.run(reconcile, error_policy::classified, context));
+    world.create("a", None).await;
+    sleep(10 * SECOND).await;
+    let pauses: Vec<Duration> = world
+        .runs_at("a")
+        .windows(2)
+        .map(|two| two[1].saturating_sub(two[0]))
+        .collect();
+    assert_eq!(pauses.len(), 20, "{pauses:?}");
+    for pause in &pauses {
+        assert!((125..=501).contains(&pause.as_millis()), "{pauses:?}");
+    }
 }
 
 /// A panic and a run that takes too long are shown, and stay what they are for the reader of the
