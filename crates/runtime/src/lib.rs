@@ -46,6 +46,7 @@
 //!
 //! Leader election and metrics are not there.
 
+// T37: every example in the documents compiles, and runs where it asserts something.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guide/reconciler.md")]

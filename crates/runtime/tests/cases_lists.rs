@@ -6,7 +6,7 @@
 mod world;
 
 use self::world::{Asked, Failure, SECOND, Widget, World, delay, idle, is_delay, rule, wire::Cut};
-use homeostat::{Action, Controller, watcher};
+use homeostat::{Action, Controller, reflector::ObjectRef, watcher};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -211,6 +211,34 @@ async fn a_thousand_objects() {
         assert_eq!(running.order(), names);
         let pages = world.asked(Verb::List, "widgets").len();
         assert_eq!(pages, if way == Way::Streamed { 0 } else { 3 });
+    }
+}
+
+/// Section F 64: only what the controller was told to watch is watched; reads of stores ask nobody.
+#[tokio::test(start_paused = true)]
+async fn reads_ask_nobody() {
+    let world = World::new(&["a"]).await;
+    world.create_child("a", "child").await;
+    let controller = world.controller_of_both();
+    let store = controller.store();
+    let running = world.run(controller, move |obj: Arc<Widget>, _| {
+        let reference = ObjectRef::from_obj(&*obj);
+        let found = store.get(&reference).is_some() && store.len() == 1;
+        let none = store.owned_by(&*obj).is_empty() && store.owner_of(&*obj).is_none();
+        async move {
+            if found && none {
+                idle()
+            } else {
+                Err(Failure("something else was found"))
+            }
+        }
+    });
+    world.until(60.0).await;
+    assert_eq!((running.successes(), running.errors()), (1, vec![]));
+    for plural in ["widgets", "configmaps"] {
+        let asked =
+            [Verb::List, Verb::Watch, Verb::Get].map(|verb| world.asked(verb, plural).len());
+        assert_eq!(asked, [0, 1, 0], "{plural}");
     }
 }
 

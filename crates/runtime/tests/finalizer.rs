@@ -481,7 +481,7 @@ async fn apply_follows_though_the_change_of_finalizers_is_hidden() {
     run.abort();
 }
 
-/// T49: an owner goes with its fifty children, and nothing goes wrong.
+/// T49, section D 47: an owner goes with its fifty children, and nothing goes wrong.
 #[tokio::test(start_paused = true)]
 async fn an_owner_goes_with_its_children() {
     let server = ApiServer::builder().build();

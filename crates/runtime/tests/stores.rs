@@ -149,6 +149,39 @@ fn objects_are_ordered_and_found_by_namespace() {
     assert!(store.get(&ObjectRef::new("w").within("b")).is_none());
 }
 
+/// Section F 63: before the first list is complete, a read can be told from one of an empty store.
+#[test]
+fn reads_before_the_first_list_are_an_error() {
+    let (store, mut writer) = reflector::store::<ConfigMap>();
+    let read = || store.ready().map(reflector::Store::len);
+    assert!(read().is_err());
+    writer.apply_watcher_event(&Event::Init);
+    writer.apply_watcher_event(&Event::InitApply(map("default", "a", 1)));
+    assert!(read().is_err());
+    writer.apply_watcher_event(&Event::InitDone);
+    assert_eq!(read(), Ok(1));
+    // A later list changes nothing of that.
+    writer.apply_watcher_event(&Event::Init);
+    assert_eq!(read(), Ok(1));
+}
+
+/// Section F 65: what a consumer does with an object does not reach the store or other consumers.
+#[test]
+fn consumers_cannot_change_what_is_in_the_store() {
+    let (store, mut writer) = reflector::store::<ConfigMap>();
+    let mut handle = store.subscribe();
+    writer.apply_watcher_event(&Event::Apply(map("default", "a", 1)));
+    let mut mine = store.state().remove(0);
+    Arc::make_mut(&mut mine)
+        .labels_mut()
+        .insert("mine".into(), String::new());
+    let subscribed = handle.next().now_or_never().flatten().unwrap();
+    for seen in [store.state().remove(0), subscribed] {
+        assert!(seen.labels().is_empty());
+    }
+    assert_eq!(mine.labels().len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn readiness_is_the_first_complete_list() {
     let (store, mut writer) = reflector::store::<ConfigMap>();

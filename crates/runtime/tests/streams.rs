@@ -429,7 +429,7 @@ fn references_name_objects() {
     assert_eq!(other.to_string(), "Secret.v1./a.default");
 }
 
-/// The version in an owner reference does not count, its group and kind do.
+/// Section D 46: the version in an owner reference does not count, its group and kind do.
 #[test]
 fn owners_are_found_across_versions() {
     use k8s_openapi::api::apps::v1::Deployment;

@@ -20,6 +20,7 @@ use std::time::Duration;
 pub struct Config {
     pub(super) queue: queue::Config,
     pub(super) reconcile_timeout: Option<Duration>,
+    pub(super) shutdown_timeout: Option<Duration>,
     pub(super) managed_fields: bool,
 }
 
@@ -65,6 +66,18 @@ impl Config {
     #[must_use]
     pub fn reconcile_timeout(mut self, timeout: Duration) -> Self {
         self.reconcile_timeout = Some(timeout);
+        self
+    }
+
+    /// How long runs may go on once the controller was told to stop; as long as they take by default.
+    ///
+    /// What still runs then is dropped at its next `await`, and each such run is an item of the
+    /// stream ([`Error::ReconcileCancelled`](super::Error::ReconcileCancelled)). In a cluster 25 s
+    /// are a good value: a pod is killed 30 s after SIGTERM unless its
+    /// `terminationGracePeriodSeconds` says something else, and then nobody learns what was cut off.
+    #[must_use]
+    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
+        self.shutdown_timeout = Some(timeout);
         self
     }
 

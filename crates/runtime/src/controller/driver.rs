@@ -115,6 +115,8 @@ where
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// When the queue wants to be asked again.
     wake: Option<Time>,
+    /// When runs are cancelled, once the controller stops.
+    deadline: Option<Time>,
     origin: Instant,
     random: fastrand::Rng,
 }
@@ -135,6 +137,8 @@ enum Event<E, Q> {
     /// The queue wants to be asked.
     Woken,
     Stop(Stop),
+    /// The time that runs had to end is over.
+    Overdue,
 }
 
 // === impl Running ===
@@ -188,6 +192,7 @@ where
             failing: BTreeMap::new(),
             results: VecDeque::new(),
             wake: None,
+            deadline: None,
             origin: Instant::now(),
             random: fastrand::Rng::new(),
         }
@@ -235,7 +240,7 @@ where
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
-        let wake = self.origin + self.wake.unwrap_or(Time::ORIGIN).since(Time::ORIGIN);
+        let (wake, deadline) = (self.instant(self.wake), self.instant(self.deadline));
         let intake = async {
             match &mut self.intake {
                 Some(intake) => Some(intake.next().await),
@@ -247,6 +252,7 @@ where
             Some(stop) = self.stops.next() => Event::Stop(stop),
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
+            () = sleep_until(deadline), if self.deadline.is_some() => Event::Overdue,
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
             else => Event::SourcesEnded,
         }
@@ -263,14 +269,33 @@ where
             Event::Woken => self.wake = None,
             Event::SourcesEnded => self.intake = None,
             Event::Stop(Stop::Gracefully) => {
-                self.queue.close();
-                self.intake = None;
+                self.close();
+                let timeout = self.config.shutdown_timeout;
+                let deadline = timeout.map(|timeout| self.now() + timeout);
+                self.deadline = self.deadline.or(deadline);
             }
             Event::Stop(Stop::Now) => {
-                self.queue.close();
-                self.intake = None;
-                self.runs.clear();
+                self.close();
+                self.cancel_runs();
             }
+            Event::Overdue => self.cancel_runs(),
+        }
+    }
+
+    /// Takes in nothing more and starts nothing more.
+    fn close(&mut self) {
+        self.queue.close();
+        self.intake = None;
+    }
+
+    /// Drops the runs, and says so for each.
+    fn cancel_runs(&mut self) {
+        self.deadline = None;
+        self.runs.clear();
+        for obj in std::mem::take(&mut self.running).into_values() {
+            let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
+            let error = Error::ReconcileCancelled(Box::new(reference.erase()));
+            self.results.push_back(Err(error));
         }
     }
 
@@ -471,5 +496,10 @@ where
 
     fn now(&self) -> Time {
         Time::ORIGIN + self.origin.elapsed()
+    }
+
+    /// A time for tokio's timer.
+    fn instant(&self, time: Option<Time>) -> Instant {
+        self.origin + time.unwrap_or(Time::ORIGIN).since(Time::ORIGIN)
     }
 }

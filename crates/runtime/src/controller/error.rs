@@ -37,6 +37,13 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
     /// after its backoff.
     #[error("reconciler for object {1} did not finish within {0:?}")]
     ReconcileTimeout(Duration, Box<ObjectRef<DynamicObject>>),
+
+    /// A reconcile was still running when the controller had to stop: when
+    /// [`Config::shutdown_timeout`](super::Config::shutdown_timeout) was over, or at a second
+    /// signal. It was dropped at its next `await`. What it has left undone is found by the
+    /// first reconcile after the next start.
+    #[error("reconciler for object {0} was cancelled, because the controller stops")]
+    ReconcileCancelled(Box<ObjectRef<DynamicObject>>),
 }
 
 /// Why nothing can be reconciled.

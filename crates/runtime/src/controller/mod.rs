@@ -571,6 +571,10 @@ where
     }
 
     /// Stops when `trigger` completes: nothing more is started, runs end, and then the stream ends.
+    ///
+    /// With [`Config::shutdown_timeout`], what runs longer is cancelled, and an item of the stream
+    /// says so. What waited in the queue is found again by the first list after the next start;
+    /// delays of objects that backed off are not kept.
     #[must_use]
     pub fn graceful_shutdown_on(
         mut self,

@@ -300,6 +300,7 @@ fn restored<E>(error: Error<Failure<E>, watcher::Error>) -> Error<E, watcher::Er
         Error::RunnerError(error) => Error::RunnerError(error),
         Error::ReconcilerPanicked(panic, object) => Error::ReconcilerPanicked(panic, object),
         Error::ReconcileTimeout(limit, object) => Error::ReconcileTimeout(limit, object),
+        Error::ReconcileCancelled(object) => Error::ReconcileCancelled(object),
     }
 }
 

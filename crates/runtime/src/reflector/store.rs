@@ -74,6 +74,11 @@ struct State<K> {
 )]
 pub struct WriterDropped(());
 
+/// The first list of a store is not complete yet, so nothing can be said of what is not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the store's first list is not complete: wait for it with `wait_until_ready`")]
+pub struct NotReady(());
+
 /// One version of an object, as the cache holds it.
 pub(crate) struct Snapshot<K>(pub(crate) Arc<K>);
 
@@ -264,6 +269,32 @@ where
         match ready.wait_for(|ready| *ready).await {
             Ok(_) => Ok(()),
             Err(_) => Err(WriterDropped(())),
+        }
+    }
+
+    /// This store, once its first list is complete: for reads that must not take an empty store
+    /// for an empty cluster.
+    ///
+    /// Reconcilers need not ask: a controller runs none before its caches are complete.
+    ///
+    /// ```
+    /// use homeostat::reflector::{self, store::NotReady};
+    /// use k8s_openapi::api::core::v1::Secret;
+    ///
+    /// let (store, _writer) = reflector::store::<Secret>();
+    /// assert_eq!(store.state().len(), 0, "which says nothing yet");
+    /// let secrets: Result<_, NotReady> = store.ready().map(|store| store.state());
+    /// assert!(secrets.is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady`] before that.
+    pub fn ready(&self) -> Result<&Self, NotReady> {
+        if self.is_ready() {
+            Ok(self)
+        } else {
+            Err(NotReady(()))
         }
     }
 

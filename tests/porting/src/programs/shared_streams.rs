@@ -1,4 +1,5 @@
-//! Two controllers for one kind, which share one watch and one store.
+//! Two controllers for one kind, which share one watch and one store. T37: the way that the documents
+//! of `kube::runtime` show it runs here, and does what they say.
 
 use super::runtime::{
     Controller, WatchStreamExt,

@@ -192,7 +192,8 @@ impl<'a> Pair<'a> {
         Ok(None)
     }
 
-    /// Compares everything that can be asked.
+    /// Compares everything that can be asked. Section A 10: among them how many keys are ready, held
+    /// and running, after every step of every script.
     pub(super) fn compare(&self, keys: impl IntoIterator<Item = char>) -> Result<(), String> {
         let (counts, expected) = (self.queue.counts(), self.model.counts());
         if counts != expected {

@@ -456,7 +456,7 @@ fn failures_in_a_row_delay_longer_and_longer() {
     );
 }
 
-/// T01, A3, A16: a success and a permanent error end a row of failures, and nothing else does.
+/// T01, A3, A15, A16: a success and a permanent error end a row of failures, and nothing else does.
 #[test]
 fn what_ends_a_row_of_failures() {
     let outcomes = [

@@ -144,7 +144,7 @@ fn outcomes() {
     assert_eq!(world.explore(), 162_247);
 }
 
-/// T54, A4, A5: priorities, with one worker and soon aged.
+/// T54, A4, A5, A7: priorities, with one worker and soon aged.
 #[test]
 fn priorities() {
     let world = World {
