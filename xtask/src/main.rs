@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod cargo;
 mod ci;
+mod conformance;
 mod tidy;
 
 /// Checks and benchmarks of this repository.
@@ -30,6 +32,11 @@ enum Command {
     /// Run every check that a change must pass, in order, until one fails
     #[command(long_about = ci::help())]
     Ci,
+    /// Play recorded requests against the embedded API server, in process and over HTTP
+    ///
+    /// Prints each case that fails with the reason, then `N passed, N failed` for each way to play
+    /// them. Ends with status 1 if a case fails of which DIFFERENCES.md does not say why.
+    Conformance(conformance::Args),
     /// Measure
     Bench(bench::Args),
 }
@@ -38,6 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().command {
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
+        Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }

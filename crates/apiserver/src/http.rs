@@ -1,6 +1,7 @@
 //! The API over HTTP: one tower service, for a client in the same process and for hyper.
 
 mod answer;
+mod debug;
 mod discovery;
 mod media;
 mod openapi;
@@ -13,6 +14,7 @@ mod table;
 mod watch;
 
 pub(crate) use self::answer::{Answer, Body};
+pub(crate) use self::debug::{Advance, Debug};
 pub(crate) use self::query::Query;
 pub(crate) use self::route::{ResourcePath, Route};
 pub use self::service::{ResponseBody, Service, TransportError};

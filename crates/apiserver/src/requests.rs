@@ -178,6 +178,7 @@ impl RequestFacts {
             | Route::Resources { .. }
             | Route::Descriptions
             | Route::Description { .. }
+            | Route::Debug(_)
             | Route::Unknown => crate::http::ResourcePath::default(),
         };
         let collection = path.name.is_empty();

@@ -2,7 +2,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -10,7 +12,7 @@ use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
 use crate::environment::{Clock, TokioClock};
 use crate::faults::Faults;
-use crate::http::Service;
+use crate::http::{Advance, Debug, Service};
 use crate::listening::Listening;
 use crate::registry::Registry;
 use crate::requests::Requests;
@@ -43,6 +45,8 @@ pub struct ApiServerBuilder {
     seed: u64,
     config: Config,
     enabled: Enabled,
+    debug: bool,
+    advance: Option<Advance>,
 }
 
 /// Everything of the server that requests share.
@@ -53,6 +57,7 @@ pub(crate) struct Core {
     pub(crate) requests: Requests,
     /// Counts the orders to drop all watches.
     pub(crate) drops: watch::Sender<u64>,
+    pub(crate) debug: Option<Debug>,
 }
 
 // === impl ApiServer ===
@@ -69,6 +74,8 @@ impl ApiServer {
                 namespaces: true,
                 workloads: false,
             },
+            debug: false,
+            advance: None,
         }
     }
 
@@ -122,9 +129,7 @@ impl ApiServer {
 
     /// Forgets the history: watches, continue tokens and exact lists of older revisions are expired.
     pub fn compact(&self) {
-        self.core
-            .stage
-            .with(|registry| registry.store.compact(registry.store.revision()));
+        self.core.compact();
     }
 
     /// Lets the garbage collector make its next write. False if it has nothing to do.
@@ -196,6 +201,23 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether `POST /debug/compact` does what [`ApiServer::compact`] does, and
+    /// `POST /debug/advance?ms=N` what was said by [`advance_with`](Self::advance_with). Off by default.
+    pub fn debug(mut self, enabled: bool) -> Self {
+        self.debug = enabled;
+        self
+    }
+
+    /// How `POST /debug/advance` moves time forward: `tokio::time::advance`, where tokio's time is
+    /// paused. By default time goes by itself, and the request is refused.
+    pub fn advance_with(
+        mut self,
+        advance: impl Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        self.advance = Some(Box::new(advance));
+        self
+    }
+
     /// Builds the server and starts its controllers, if there is a tokio runtime.
     #[must_use]
     pub fn build(self) -> ApiServer {
@@ -204,6 +226,8 @@ impl ApiServerBuilder {
             seed,
             config,
             enabled,
+            debug,
+            advance,
         } = self;
         let clock = clock.unwrap_or_else(|| Box::new(TokioClock::default()));
         let registry = Registry::new(config.clone(), clock, seed);
@@ -220,6 +244,7 @@ impl ApiServerBuilder {
             requests: Requests::new(config.max_logged_requests),
             config,
             drops,
+            debug: debug.then_some(Debug { advance }),
         };
         ApiServer {
             core: Arc::new(core),
@@ -234,11 +259,14 @@ impl fmt::Debug for ApiServerBuilder {
             seed,
             config,
             enabled,
+            debug,
+            advance: _,
         } = self;
         f.debug_struct("ApiServerBuilder")
             .field("seed", seed)
             .field("config", config)
             .field("enabled", enabled)
+            .field("debug", debug)
             .finish_non_exhaustive()
     }
 }
@@ -248,5 +276,14 @@ impl fmt::Debug for ApiServerBuilder {
 impl Core {
     pub(crate) fn now(&self) -> Timestamp {
         self.stage.with(|registry| registry.timestamp())
+    }
+
+    /// Forgets the history, and answers up to which revision.
+    pub(crate) fn compact(&self) -> u64 {
+        self.stage.with(|registry| {
+            let revision = registry.store.revision();
+            registry.store.compact(revision);
+            revision
+        })
     }
 }

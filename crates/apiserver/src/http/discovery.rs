@@ -30,7 +30,9 @@ pub(super) fn answer(catalog: &Catalog, route: &Route, accept: &str) -> Answer {
         Route::Descriptions => whole("text/plain; charset=utf-8", openapi::index(catalog)),
         Route::Description { group, version } => openapi::document(catalog, group, version)
             .and_then(|document| whole("application/json", document)),
-        Route::Version | Route::Health | Route::Resource(_) | Route::Unknown => None,
+        Route::Version | Route::Health | Route::Resource(_) | Route::Debug(_) | Route::Unknown => {
+            None
+        }
     };
     found.unwrap_or_else(Answer::page_not_found)
 }

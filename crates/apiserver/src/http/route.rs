@@ -22,6 +22,8 @@ pub(crate) enum Route {
         group: String,
         version: String,
     },
+    /// `/debug/<action>`
+    Debug(String),
     Unknown,
 }
 
@@ -82,6 +84,7 @@ impl Route {
             ["apis", group, version, rest @ ..] => {
                 Self::Resource(ResourcePath::parse(group, version, rest))
             }
+            ["debug", action] => Self::Debug((*action).to_owned()),
             _ => Self::Unknown,
         }
     }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Limited};
 
 use super::media::Media;
 use super::resource::{self, Outcome};
-use super::{Answer, Body, Query, Route, discovery};
+use super::{Answer, Body, Query, Route, debug, discovery};
 use crate::faults::Verdict;
 use crate::requests::RequestFacts;
 use crate::server::Core;
@@ -135,6 +135,7 @@ async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outco
             text: "ok".to_owned(),
             retry_after: None,
         },
+        Route::Debug(action) => debug::answer(core, action, incoming).await,
         Route::Unknown => Answer::page_not_found(),
         Route::CoreVersions
         | Route::Groups

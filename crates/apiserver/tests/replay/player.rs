@@ -1,18 +1,17 @@
-//! Playing a case against a server of its own.
+//! Playing a case against a server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homeostat_apiserver::{ApiServer, ResponseBody};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use tower::ServiceExt;
 
 use crate::bindings::Bindings;
 use crate::compare::{Rigour, compare};
+use crate::stage::{ReplyBody, Stage};
 
 /// How long an event may take.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,58 +31,99 @@ const HEADERS: [&str; 5] = [
     "location",
 ];
 
-struct Player {
-    server: ApiServer,
+struct Player<'a> {
+    stage: &'a Stage,
     bindings: Bindings,
     ordered: bool,
     /// Watches that were opened and are not read yet, in order.
-    open: Vec<(Value, ResponseBody)>,
+    open: Vec<(Value, ReplyBody)>,
 }
 
-/// Plays a case. The answer says which step differs and how.
-pub(crate) async fn play(text: &str) -> Result<(), String> {
+/// What no other case on the server is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    namespace: String,
+    group: String,
+}
+
+/// Plays a case with names of its own. The answer says which step differs and how.
+pub(crate) async fn play(text: &str, stage: &Stage, names: &Names) -> Result<(), String> {
     let text = text
-        .replace("${ns}", "replay")
-        .replace("${group}", "replay.example.com");
+        .replace("${ns}", &names.namespace)
+        .replace("${group}", &names.group);
     let case: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let mut player = Player {
-        server: ApiServer::builder().seed(1).build(),
+        stage,
         bindings: Bindings::default(),
         ordered: case["managedFieldsOrdered"] == true,
         open: Vec::new(),
     };
-    for (phase, check_body) in [("setup", false), ("steps", true)] {
-        for step in case[phase].as_array().into_iter().flatten() {
-            let id = &step["id"];
-            player
-                .step(step, check_body)
-                .await
-                .map_err(|why| format!("{phase} {id}: {why}"))?;
+    let outcome = player.act(&case).await;
+    player.clean_up(&case).await;
+    outcome
+}
+
+// === impl Names ===
+
+impl Names {
+    pub(crate) fn new(number: usize) -> Self {
+        Self {
+            namespace: format!("replay-{number}"),
+            group: format!("replay-{number}.example.com"),
         }
     }
-    for (step, stream) in std::mem::take(&mut player.open) {
-        let id = step["id"].clone();
-        player
-            .read_events(&step, stream)
-            .await
-            .map_err(|why| format!("watch {id}: {why}"))?;
-    }
-    Ok(())
 }
 
 // === impl Player ===
 
-impl Player {
+impl Player<'_> {
+    async fn act(&mut self, case: &Value) -> Result<(), String> {
+        for (phase, check_body) in [("setup", false), ("steps", true)] {
+            for step in case[phase].as_array().into_iter().flatten() {
+                let id = &step["id"];
+                self.step(step, check_body)
+                    .await
+                    .map_err(|why| format!("{phase} {id}: {why}"))?;
+            }
+        }
+        for (step, stream) in std::mem::take(&mut self.open) {
+            let id = step["id"].clone();
+            self.read_events(&step, stream)
+                .await
+                .map_err(|why| format!("watch {id}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the namespaces and definitions that the case created; how that goes is not part of it.
+    async fn clean_up(&self, case: &Value) {
+        let steps = ["setup", "steps"].map(|phase| case[phase].as_array());
+        for step in steps.into_iter().flatten().flatten() {
+            let request = &step["request"];
+            let path = request["path"].as_str().unwrap_or_default();
+            let shared =
+                path.ends_with("/namespaces") || path.ends_with("/customresourcedefinitions");
+            let name = request["body"]["metadata"]["name"].as_str();
+            if let Some(name) = name.filter(|_| shared && request["method"] == "POST") {
+                let request = json!({ "method": "DELETE", "path": format!("{path}/{name}") });
+                if let Ok(request) = self.request(&request) {
+                    let _ = self.stage.send(request).await;
+                }
+            }
+        }
+    }
+
     async fn step(&mut self, step: &Value, check_body: bool) -> Result<(), String> {
         if let Some(wait) = step["wait"]["ms"].as_u64() {
             sleep(Duration::from_millis(wait)).await;
         } else if step["compact"] == true {
-            self.server.compact();
+            self.stage.compact().await?;
         } else if step["watch"].is_object() {
             self.open_watch(step).await?;
         } else if step["background"] == true {
             let request = self.request(&step["request"])?;
-            tokio::spawn(self.server.service().oneshot(request));
+            let stage = self.stage.clone();
+            tokio::spawn(async move { stage.send(request).await.map(drop) });
         } else if step["eventually"].is_object() {
             self.eventually(step, check_body).await?;
         } else {
@@ -110,13 +150,9 @@ impl Player {
         let before = self.bindings.clone();
         let request = self.request(&step["request"])?;
         let head = request.method() == "HEAD";
-        let response = self.send(request).await?;
+        let response = self.stage.send(request).await?;
         let (parts, body) = response.into_parts();
-        let bytes = body
-            .collect()
-            .await
-            .map_err(|error| error.to_string())?
-            .to_bytes();
+        let bytes = body.collect().await?.to_bytes();
         let body = if head {
             json!("")
         } else {
@@ -133,14 +169,6 @@ impl Player {
             self.bindings = before;
         }
         outcome
-    }
-
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<ResponseBody>, String> {
-        self.server
-            .service()
-            .oneshot(request)
-            .await
-            .map_err(|error| error.to_string())
     }
 
     fn check(
@@ -234,7 +262,7 @@ impl Player {
 
     async fn open_watch(&mut self, step: &Value) -> Result<(), String> {
         let request = self.request(&step["watch"])?;
-        let response = self.send(request).await?;
+        let response = self.stage.send(request).await?;
         let (parts, body) = response.into_parts();
         if parts.status.as_u16() == 200 && step["response"]["status"] == 200 {
             let rigour = self.rigour(step);
@@ -245,8 +273,7 @@ impl Player {
         }
         let bytes = timeout(EVENT_TIMEOUT, body.collect())
             .await
-            .map_err(|_| format!("status {}: the stream stays open", parts.status))?
-            .map_err(|error| error.to_string())?
+            .map_err(|_| format!("status {}: the stream stays open", parts.status))??
             .to_bytes();
         let body = read_body(&parts.headers, &bytes);
         self.check(step, parts.status.as_u16(), &parts.headers, &body, true)
@@ -268,7 +295,7 @@ impl Player {
         Ok(())
     }
 
-    async fn read_events(&mut self, step: &Value, stream: ResponseBody) -> Result<(), String> {
+    async fn read_events(&mut self, step: &Value, stream: ReplyBody) -> Result<(), String> {
         let rigour = self.rigour(step);
         let mut lines = Lines {
             stream,
@@ -306,7 +333,7 @@ impl Player {
 
 /// The lines of a stream.
 struct Lines {
-    stream: ResponseBody,
+    stream: ReplyBody,
     buffer: Vec<u8>,
 }
 
@@ -329,7 +356,7 @@ impl Lines {
             }
             match self.stream.frame().await {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(error.to_string()),
+                Some(Err(error)) => return Err(error),
                 Some(Ok(frame)) => {
                     if let Ok(bytes) = frame.into_data() {
                         self.buffer.extend_from_slice(&bytes);
