@@ -66,6 +66,7 @@ fn hash<T: Hash>() {}
 fn into<T: Into<U>, U>() {}
 fn backoff<T: utils::Backoff>() {}
 fn delays<T: Iterator<Item = Duration>>() {}
+fn from_backon<T: From<backon::ExponentialBuilder>>() {}
 
 // === events ===
 

@@ -1,7 +1,7 @@
 //! `watcher` and `utils`.
 
 use super::{
-    Selector, backoff, clone, copy, debug, default, delays, display, eq, error,
+    Selector, backoff, clone, copy, debug, default, delays, display, eq, error, from_backon,
     reflector::store::Writer,
     runtime::{self, Predicate, PredicateConfig, WatchStreamExt, predicates},
     send,
@@ -129,6 +129,7 @@ fn of_watchers<K: ResourceExt + Clone + Debug>() {
     default::<InitialListStrategy>();
     backoff::<ExponentialBackoff>();
     delays::<ExponentialBackoff>();
+    from_backon::<ExponentialBackoff>();
     backoff::<DefaultBackoff>();
     delays::<DefaultBackoff>();
     default::<DefaultBackoff>();
