@@ -5,6 +5,7 @@ pub mod cache;
 pub mod compare;
 pub mod conditions;
 pub mod finalizer;
+pub mod loops;
 pub mod queue;
 pub mod series;
 pub mod time;

@@ -1,0 +1,514 @@
+//! Each fault of a reconciler, as small as it can be, and its report.
+
+use super::{World, deployment, object, site};
+use crate::loops::{Cause, Config, Form, Object};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+#[track_caller]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "reads better at the many calls"
+)]
+fn check(world: &World, expected: Expect) {
+    expected.assert_eq(&world.report());
+}
+
+/// Runs a reconciler that writes one object in each run, and nobody else does anything: `state` is
+/// what the object is after the n-th run, and `sent` what was sent for it.
+fn alone(
+    runs: u64,
+    object: &Object,
+    form: Form,
+    state: impl Fn(u64) -> Value,
+    sent: impl Fn(u64) -> Value,
+) -> World {
+    let mut world = World::new(Config::default());
+    for n in 1..=runs {
+        let (before, after) = (state(n - 1), state(n));
+        world.write(object.clone(), form, sent(n), Some(&before), Some(&after));
+        world.run(&[Cause::Own]);
+    }
+    world
+}
+
+/// H1, H2: the time of each run in the status.
+#[test]
+fn a_time_in_the_status() {
+    let fields = json!({ "f:status": { "f:lastUpdated": {}, "f:phase": {} } });
+    let content = |n: u64| json!({ "status": { "phase": "Ready", "lastUpdated": format!("2026-01-01T00:00:{n:02}Z") } });
+    let state = |n| object(&content(n), &[("site-operator", fields.clone())]);
+    check(
+        &alone(100, &site(), Form::Merge, state, content),
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Site default/blog: nondeterministic value: it is another one in each run
+              .status.lastUpdated: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z", written by site-operator (Update)
+              What to do: derive the value from what is observed, or write it only when something else has changed.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// H4: the condition is built anew in each run, with the time of the run.
+#[test]
+fn a_time_in_a_condition() {
+    let content = |n: u64| {
+        json!({ "status": { "conditions": [
+            { "type": "Synced", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" },
+            { "type": "Ready", "status": "True", "lastTransitionTime": format!("2026-01-01T00:00:{n:02}Z") },
+        ] } })
+    };
+    check(
+        &alone(30, &site(), Form::Merge, content, content),
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Site default/blog: nondeterministic value: it is another one in each run
+              .status.conditions[type=Ready].lastTransitionTime: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z"
+              What to do: derive the value from what is observed, or write it only when something else has changed.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// H10: the variables of a container come from a map, and a hash of the template goes with them.
+#[test]
+fn the_order_of_a_map() {
+    let content = |n: u64| {
+        let mut env = vec![
+            json!({ "name": "A", "value": "1" }),
+            json!({ "name": "B", "value": "2" }),
+            json!({ "name": "C", "value": "3" }),
+        ];
+        env.rotate_left(usize::try_from(n % 3).expect("small"));
+        json!({ "spec": { "template": {
+            "metadata": { "annotations": { "example.com/hash": format!("{n:x}") } },
+            "spec": { "containers": [{ "name": "app", "env": env }] },
+        } } })
+    };
+    let mut world = World::new(Config::default());
+    for n in 1..=30 {
+        let (before, after) = (content(n - 1), content(n));
+        world.write(
+            deployment(),
+            Form::Merge,
+            content(n),
+            Some(&before),
+            Some(&after),
+        );
+        // The Deployment's own controller answers each change.
+        world.run(&[Cause::Own, Cause::Foreign(Some(deployment()))]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 14 runs in 330ms did not converge
+            Deployment default/blog: same set in another order each time
+              .spec.template.spec.containers[name=app].env: [{"name":"B","value":"2"},{"name":"C","value":"3"},{"name":"A","value":"1"}] -> [{"name":"C","value":"3"},{"name":"A","value":"1"},{"name":"B","value":"2"}]
+              What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// The same, where the list is a text.
+#[test]
+fn the_order_of_a_map_in_a_text() {
+    let content = |n: u64| {
+        let text = if n.is_multiple_of(2) {
+            r#"{"a":1,"b":2}"#
+        } else {
+            r#"{"b":2,"a":1}"#
+        };
+        json!({ "metadata": { "annotations": { "example.com/config": text } } })
+    };
+    check(
+        &alone(30, &site(), Form::Merge, content, content),
+        expect![[r#"
+            reconcile loop: 14 runs in 330ms did not converge
+            Site default/blog: same set in another order each time
+              .metadata.annotations["example.com/config"]: "{\"b\":2,\"a\":1}" -> "{\"a\":1,\"b\":2}"
+              What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// A Secret's values are in no report (H17: a password that is made in each run).
+#[test]
+fn a_new_password() {
+    let secret = Object::new("Secret", Some("default"), "blog");
+    let state = |n: u64| json!({ "data": { "password": format!("aHVudGVy{n}") } });
+    let sent = |n: u64| json!({ "stringData": { "password": format!("hunter{n}") } });
+    let world = alone(30, &secret, Form::Whole, state, sent);
+    let debug = format!("{:?}", world.reports);
+    assert!(
+        !debug.contains("aHVudGVy") && !debug.contains("hunter"),
+        "{debug}"
+    );
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Secret default/blog: nondeterministic value: it is another one in each run
+              .data.password: (not shown)
+              What to do: derive the value from what is observed, or write it only when something else has changed.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// F3: an autoscaler sets the number of replicas, and the operator sets its own.
+#[test]
+fn a_fight_over_replicas() {
+    let fields = || json!({ "f:spec": { "f:replicas": {} } });
+    let ours = object(
+        &json!({ "spec": { "replicas": 3 } }),
+        &[("site-operator", fields())],
+    );
+    let theirs = object(
+        &json!({ "spec": { "replicas": 5 } }),
+        &[("site-operator", json!({})), ("autoscaler", fields())],
+    );
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        world.write(
+            deployment(),
+            Form::Merge,
+            json!({ "spec": { "replicas": 3 } }),
+            Some(&theirs),
+            Some(&ours),
+        );
+        world.run(&[Cause::Foreign(Some(deployment()))]);
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 14 runs in 655ms did not converge
+            Deployment default/blog: fight with autoscaler: each undoes what the other writes
+              .spec.replicas: 5 -> 3, written by autoscaler (Update) and site-operator (Update)
+              What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// Two controllers overwrite each other's annotation, each with the time.
+#[test]
+fn a_fight_over_an_annotation() {
+    let fields = || json!({ "f:metadata": { "f:annotations": { "f:example.com/owner": {} } } });
+    let content = |who: &str, n: u64| json!({ "metadata": { "annotations": { "example.com/owner": format!("{who}-{n}") } } });
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        let ours = object(&content("site", 0), &[("site-operator", fields())]);
+        let theirs = object(&content("other", 0), &[("other-operator", fields())]);
+        world.write(
+            site(),
+            Form::Merge,
+            content("site", 0),
+            Some(&theirs),
+            Some(&ours),
+        );
+        // An annotation is desired state.
+        world.run(&[Cause::Desired]);
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 14 runs in 655ms did not converge
+            Site default/blog: fight with other-operator: each undoes what the other writes
+              .metadata.annotations["example.com/owner"]: "other-0" -> "site-0", written by other-operator (Update) and site-operator (Update)
+              What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// F2, H13: the operator replaces the whole template, and somebody injects a container.
+#[test]
+fn a_fight_over_a_container() {
+    let app = json!({ "name": "app" });
+    let ours = json!({ "spec": { "containers": [app] } });
+    let theirs = object(
+        &json!({ "spec": { "containers": [app, { "name": "proxy" }] } }),
+        &[(
+            "injector",
+            json!({ "f:spec": { "f:containers": { "k:{\"name\":\"proxy\"}": { ".": {}, "f:name": {} } } } }),
+        )],
+    );
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        world.write(
+            deployment(),
+            Form::Whole,
+            ours.clone(),
+            Some(&theirs),
+            Some(&ours),
+        );
+        world.run(&[Cause::Foreign(Some(deployment())), Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 14 runs in 330ms did not converge
+            Deployment default/blog: fight with injector: each undoes what the other writes
+              .spec.containers[name=proxy]: {"name":"proxy"} -> nothing, written by injector (Update)
+              What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// F4: two controllers go by the same name.
+#[test]
+fn a_fight_with_oneself() {
+    let fields = || json!({ "f:data": { "f:owner": {} } });
+    let shared = Object::new("ConfigMap", Some("default"), "shared");
+    let [ours, theirs] = ["blog", "shop"].map(|name| {
+        object(
+            &json!({ "data": { "owner": name } }),
+            &[("site-operator", fields())],
+        )
+    });
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        world.write(
+            shared.clone(),
+            Form::Whole,
+            ours.clone(),
+            Some(&theirs),
+            Some(&ours),
+        );
+        world.run(&[Cause::Foreign(Some(shared.clone()))]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 14 runs in 330ms did not converge
+            ConfigMap default/shared: fight with site-operator, by its own name: each undoes what the other writes
+              .data.owner: "shop" -> "blog", written by site-operator (Update)
+              What to do: let one object, or one controller, own the field, and give each controller a field manager of its own.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// A run says that it begins, and then that it is done.
+#[test]
+fn a_flip_flop() {
+    let state = |phase: &str| json!({ "status": { "phase": phase } });
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        let (ready, working) = (state("Ready"), state("Working"));
+        world.write(
+            site(),
+            Form::Merge,
+            working.clone(),
+            Some(&ready),
+            Some(&working),
+        );
+        world.write(
+            site(),
+            Form::Merge,
+            ready.clone(),
+            Some(&working),
+            Some(&ready),
+        );
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Site default/blog: flip-flop within a run: it changes something and changes it back
+              .status.phase: "Ready" -> "Working"
+              What to do: collect all that a run wants of an object, and write it once at the end.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// H19: the object is deleted and created again in each run.
+#[test]
+fn delete_and_create() {
+    let content = json!({ "spec": { "replicas": 1 } });
+    let live = json!({ "spec": { "replicas": 1 }, "status": { "replicas": 1 } });
+    let mut world = World::new(Config::default());
+    for _ in 0..30 {
+        world.write(deployment(), Form::Other, Value::Null, Some(&live), None);
+        world.write(
+            deployment(),
+            Form::Whole,
+            content.clone(),
+            None,
+            Some(&live),
+        );
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Deployment default/blog: flip-flop within a run: it changes something and changes it back
+              the whole object
+              What to do: collect all that a run wants of an object, and write it once at the end.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// A child with another name in each run.
+#[test]
+fn a_child_for_each_run() {
+    let mut world = World::new(Config::default());
+    for n in 0..30 {
+        let child = Object::new("Job", Some("default"), &format!("blog-{n:05}"));
+        world.write(child, Form::Whole, json!({}), None, Some(&json!({})));
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Job default/blog-00023: nondeterministic value: it is another one in each run
+              .metadata.name: "blog-00022" -> "blog-00023"
+              What to do: derive the value from what is observed, or write it only when something else has changed.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// H26: what the server allocates is cleared in each run.
+#[test]
+fn cleared_and_allocated_again() {
+    let service = Object::new("Service", Some("default"), "blog");
+    let state = |n: u64| json!({ "spec": { "ports": [{ "port": 80, "protocol": "TCP", "nodePort": 30000 + n * 7 % 31 }] } });
+    let sent = |_| json!({ "spec": { "ports": [{ "port": 80 }] } });
+    check(
+        &alone(30, &service, Form::Whole, state, sent),
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Service default/blog: reverted by the server: it does not keep what is sent
+              .spec.ports[0].nodePort: 30006 -> 30013
+              What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// H11, and the canonical form of quantities: what is desired is never what is stored, so each event
+/// leads to a write that changes nothing.
+#[test]
+fn never_as_it_was_sent() {
+    let live = json!({ "spec": { "cpu": "1", "replicas": 1 } });
+    let sent = json!({ "spec": { "cpu": "1000m", "replicas": null, "colour": "red" } });
+    let mut world = World::new(Config::default());
+    for _ in 0..100 {
+        world.write(
+            deployment(),
+            Form::Merge,
+            sent.clone(),
+            Some(&live),
+            Some(&live),
+        );
+        world.run(&[Cause::Foreign(Some(Object::new(
+            "Pod",
+            Some("default"),
+            "blog-1",
+        )))]);
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 54 runs in 1.33s did not converge
+            Deployment default/blog: reverted by the server: it does not keep what is sent
+              .spec.colour: "red" -> nothing
+              .spec.cpu: "1000m" -> "1"
+              .spec.replicas: nothing -> 1
+              What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
+        "#]],
+    );
+}
+
+/// H27: nothing is compared before it is sent.
+#[test]
+fn an_unchanged_write() {
+    let live = json!({ "spec": { "replicas": 1 } });
+    let mut world = World::new(Config::default());
+    for _ in 0..100 {
+        world.write(
+            deployment(),
+            Form::Merge,
+            live.clone(),
+            Some(&live),
+            Some(&live),
+        );
+        let answer = world.run(&[Cause::Foreign(None)]);
+        assert_eq!(answer.delay, None, "others cause the runs");
+    }
+    check(
+        &world,
+        expect![[r#"
+            reconcile loop: 54 runs in 1.33s did not converge
+            Deployment default/blog: unchanged write: it is sent, and nothing is new
+              What to do: compare with the live object first, and send nothing if it is as wanted.
+        "#]],
+    );
+}
+
+/// A1: an empty list that is there or not makes a new version, and nothing else.
+#[test]
+fn a_new_version_of_the_same() {
+    let state = |n: u64| json!({ "metadata": { "resourceVersion": n.to_string() }, "spec": {} });
+    let sent = |_| json!({ "spec": {} });
+    check(
+        &alone(30, &site(), Form::Merge, state, sent),
+        expect![[r#"
+            reconcile loop: 24 runs in 580ms did not converge
+            Site default/blog: unchanged write: it is sent, and nothing is new
+              What to do: compare with the live object first, and send nothing if it is as wanted.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// A number that only grows is given more time, since it may be progress.
+#[test]
+fn a_counter() {
+    let content = |n: u64| json!({ "status": { "runs": n } });
+    assert_eq!(
+        alone(150, &site(), Form::Merge, content, content).report(),
+        ""
+    );
+    check(
+        &alone(300, &site(), Form::Merge, content, content),
+        expect![[r#"
+            reconcile loop: 220 runs in 5.48s did not converge
+            Site default/blog: nondeterministic value: it is another one in each run
+              .status.runs: 219 -> 220
+              What to do: derive the value from what is observed, or write it only when something else has changed.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
+    );
+}
+
+/// Without sights it is still known that something is wrong, and slowed down.
+#[test]
+fn a_driver_that_shows_nothing() {
+    let mut world = World::new(Config::default());
+    for n in 0..120 {
+        world.write(site(), Form::Merge, json!({}), None, Some(&json!(n)));
+        for write in &mut world.writes {
+            write.sight = None;
+        }
+        world.run(&[Cause::Own]);
+    }
+    check(&world, expect![[r#"
+        reconcile loop: 108 runs in 2.68s did not converge
+        Site default/blog: endless writes: each run has something to write, and nothing is the same in all
+          What to do: find out why a run that only its own writes have caused has something to write.
+        Until this ends, the object is reconciled less and less often.
+    "#]]);
+}

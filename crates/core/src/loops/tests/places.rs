@@ -1,0 +1,1 @@
+//! Paths, owners and differences.

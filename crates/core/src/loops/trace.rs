@@ -1,0 +1,222 @@
+//! What was seen at one place of an object.
+
+use super::difference::{digest, likeness};
+use super::evidence::Kind;
+use super::managed::{self, Manager};
+use super::path::{Path, Segment};
+use super::{Form, Sight};
+use crate::compare::Shape;
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How many characters of a value are shown.
+const TEXT: usize = 80;
+
+/// What was seen at a place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    /// What the last run left there; the outer `None` if that is not known.
+    pub(super) last: Option<Mark>,
+    /// What somebody else put there in its stead.
+    pub(super) theirs: Option<Mark>,
+    /// In how many runs that only own events have caused it changed.
+    pub(super) pure: u32,
+    /// In how many that only own events and echoes of this very object have caused.
+    pub(super) own: u32,
+    /// In how many of these only the order changed.
+    pub(super) reordered: u32,
+    /// In how many of the key's own runs it changed and changed back.
+    pub(super) flipped: u32,
+    /// How often it was put back after somebody else's change.
+    pub(super) put_back: u32,
+    /// In how many runs the server did not keep what was sent for it.
+    pub(super) not_kept: u32,
+    /// Whether the server has put something there that was not sent.
+    pub(super) by_server: bool,
+    /// In which direction a number has gone; `None` once it was no number or has turned.
+    pub(super) course: Option<Ordering>,
+    pub(super) old: Option<String>,
+    pub(super) new: Option<String>,
+    pub(super) managers: BTreeSet<Manager>,
+    /// Who else wrote there, if anybody did.
+    pub(super) opponent: Option<String>,
+    /// Whether the opponent goes by the same name.
+    pub(super) own_name: bool,
+}
+
+/// A value, as far as it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// `None` if there was nothing.
+    pub(super) exact: Option<u64>,
+    /// Without what times say.
+    pub(super) like: Option<u64>,
+}
+
+/// What the writes of a run to an object look like, taken together.
+pub(super) struct Seen<'a> {
+    pub(super) kind: &'a Kind,
+    pub(super) before: Option<&'a Value>,
+    pub(super) after: Option<&'a Value>,
+    /// Who has written.
+    pub(super) manager: Option<&'a Arc<str>>,
+    pub(super) secret: bool,
+    /// Whether the write answers the change of something else.
+    pub(super) answers_a_change: bool,
+    /// Whether somebody else's change of this object is among the causes of the run.
+    pub(super) echoed: bool,
+}
+
+// === impl Mark ===
+
+impl Mark {
+    pub(super) fn of(path: &Path, object: Option<&Value>) -> Self {
+        let value = object.and_then(|object| path.find(object));
+        if path.segments().is_empty() {
+            // Of the object as a whole it only counts whether it is there.
+            let there = value.map(|_| 0);
+            return Self {
+                exact: there,
+                like: there,
+            };
+        }
+        Self {
+            exact: value.map(digest),
+            like: value.map(likeness),
+        }
+    }
+}
+
+// === impl Seen ===
+
+impl Seen<'_> {
+    /// A value as it is shown.
+    pub(super) fn text(&self, value: Option<&Value>) -> Option<String> {
+        let text = value.filter(|_| !self.secret)?.to_string();
+        Some(match text.char_indices().nth(TEXT) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        })
+    }
+}
+
+// === impl Trace ===
+
+impl Trace {
+    /// Looks whether somebody else has changed what the last run left.
+    pub(super) fn notice_others(&mut self, path: &Path, seen: &Seen<'_>) {
+        let now = Mark::of(path, seen.before);
+        let changed = self.last.is_some_and(|last| last.exact != now.exact);
+        if !changed {
+            return;
+        }
+        let own = seen.manager.map(|name| &**name);
+        let opponent = seen.before.and_then(|before| {
+            let owners = managed::owners(before, path);
+            self.managers.extend(owners.iter().cloned());
+            let other = owners.iter().find(|owner| Some(&*owner.name) != own);
+            // Nobody owns what is not there, so it is whoever wrote last.
+            let latest = || managed::latest(before, own).filter(|_| now.exact.is_none());
+            let same = || owners.first().cloned();
+            other.cloned().or_else(latest).or_else(same)
+        });
+        if let Some(Manager { name, .. }) = opponent {
+            self.own_name = own == Some(&*name);
+            self.opponent = Some(name);
+        }
+    }
+
+    /// Takes in that the run has changed the place.
+    pub(super) fn changed(
+        &mut self,
+        path: &Path,
+        reordered: bool,
+        sights: &[&Sight],
+        seen: &Seen<'_>,
+    ) {
+        let (before, after) = (Mark::of(path, seen.before), Mark::of(path, seen.after));
+        let flipped = before.exact == after.exact;
+        let pure = matches!(seen.kind, Kind::Own { echoes } if echoes.is_empty());
+        let own = pure || seen.echoed;
+
+        self.put_back += u32::from(self.is_put_back(before, after, seen));
+        if self.last.is_some_and(|last| last.exact != before.exact) {
+            self.theirs = Some(before);
+        }
+        if flipped {
+            self.flipped += u32::from(matches!(seen.kind, Kind::Own { .. }));
+        } else {
+            self.turn(path, seen, self.pure + self.own == 0);
+            self.pure += u32::from(pure);
+            self.own += u32::from(own);
+            self.reordered += u32::from(reordered && own);
+        }
+        let change = sights.iter().find(|sight| {
+            let [before, after] = [&sight.before, &sight.after];
+            Mark::of(path, before.as_ref()) != Mark::of(path, after.as_ref())
+        });
+        if let Some(sight) = change
+            && !path.segments().is_empty()
+        {
+            let find = |object: &'_ Option<Value>| seen.text(path.find(object.as_ref()?));
+            self.old = find(&sight.before);
+            self.new = find(&sight.after);
+            self.by_server = is_by_server(path, sight);
+        }
+        if let Some(after) = seen.after {
+            self.managers.extend(managed::owners(after, path));
+        }
+    }
+
+    /// Whether the run has put back what somebody else had changed.
+    fn is_put_back(&self, before: Mark, after: Mark, seen: &Seen<'_>) -> bool {
+        let Some(last) = self.last else { return false };
+        let changed = last.exact != before.exact;
+        let again = last.like == after.like && before.exact != after.exact;
+        // Who takes away what others add may just do what they ask for, if it is another thing each
+        // time.
+        let same_fight =
+            after.exact.is_some() || self.theirs.is_none_or(|theirs| theirs.like == before.like);
+        changed && again && same_fight && !seen.answers_a_change
+    }
+
+    /// Follows a number, if it is one.
+    fn turn(&mut self, path: &Path, seen: &Seen<'_>, first: bool) {
+        let number = |object: Option<&Value>| path.find(object?)?.as_f64();
+        let (old, new) = (number(seen.before), number(seen.after));
+        let course = match (old, new) {
+            (Some(old), Some(new)) => old.partial_cmp(&new),
+            _ => None,
+        };
+        self.course = course.filter(|course| first || self.course == Some(*course));
+    }
+}
+
+/// Whether the server put something there that the request did not say.
+fn is_by_server(path: &Path, sight: &Sight) -> bool {
+    let after = sight.after.as_ref().and_then(|after| path.find(after));
+    let Some(after) = after.filter(|_| sight.form != Form::Other) else {
+        return false;
+    };
+    match path.find(&sight.sent) {
+        Some(sent) => !Shape::plain().equal(sent, after),
+        // The element must be recognized in the request to say that it lacks something.
+        None => {
+            path.list()
+                .is_none_or(|list| list.find(&sight.sent).is_some())
+                && !is_string_data(path, &sight.sent)
+        }
+    }
+}
+
+/// Whether the request names a member of a Secret's `data` in `stringData`.
+fn is_string_data(path: &Path, sent: &Value) -> bool {
+    match path.segments() {
+        [Segment::Member(data), Segment::Member(name)] if data == "data" => {
+            !sent["stringData"][name].is_null()
+        }
+        _ => false,
+    }
+}
