@@ -14,6 +14,9 @@ pub struct Config {
     pub max_json_depth: usize,
     /// The most operations in one JSON patch. 10,000, as kube-apiserver.
     pub max_json_patch_operations: usize,
+    /// How many objects there may be. 1,000,000: more than etcd holds with its default quota. When it
+    /// is reached, a creation is answered as with a full etcd: 500, `database space exceeded`.
+    pub max_objects: usize,
     /// How many revisions of history are kept for watches, continue tokens and exact lists. 100,000:
     /// more than a test writes, and bounded for a server that runs for days.
     pub max_history: usize,
@@ -40,6 +43,7 @@ impl Default for Config {
             max_request_bytes: 3 * 1024 * 1024,
             max_json_depth: 120,
             max_json_patch_operations: 10_000,
+            max_objects: 1_000_000,
             max_history: 100_000,
             max_watch_lag: 20_000,
             fresh_read_timeout: Duration::from_secs(3),

@@ -27,6 +27,7 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod access;
 mod actors;
 mod config;
 mod environment;
@@ -43,7 +44,9 @@ mod server;
 mod status;
 mod storage;
 mod task;
+mod tls;
 
+pub use self::access::{Attributes, Authorizer, Decision, User};
 pub use self::config::Config;
 pub use self::environment::{Clock, SystemClock, TokioClock};
 pub use self::faults::{Fault, FaultGuard, Faults, Rule};

@@ -1,8 +1,8 @@
-//! The server on a socket: HTTP/1.1, and HTTP/2 for clients that begin with it.
+//! The server on a socket: HTTP/1.1 and HTTP/2, with or without TLS.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,6 +14,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -21,7 +23,9 @@ use tokio::time::{sleep, timeout};
 use tower::Service as _;
 
 use crate::http::{ResponseBody, Service};
+use crate::registry::base64;
 use crate::task;
+use crate::tls::Tls;
 
 /// A server that listens.
 ///
@@ -31,8 +35,24 @@ use crate::task;
 #[derive(Debug)]
 pub struct Listening {
     address: SocketAddr,
+    tls: Option<Tls>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
+}
+
+/// What is spoken on the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Https,
+}
+
+/// What all connections share.
+#[derive(Debug, Clone)]
+struct Connections {
+    service: Service,
+    tls: Option<Tls>,
+    stopping: Stopping,
 }
 
 /// Tells when the server is to stop.
@@ -49,21 +69,42 @@ struct UntilStopped {
 /// has too many open files; trying at once would keep a core busy until one is closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a client may take to agree on TLS.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first byte of a client that speaks TLS.
+const HANDSHAKE: u8 = 0x16;
+
+/// What a client gets that speaks HTTP where TLS is spoken.
+const NOT_TLS: &[u8] = b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\
+    Client sent an HTTP request to an HTTPS server.\n";
+
 // === impl Listening ===
 
 impl Listening {
     /// Listens, and answers with the service. Connections get `grace` to finish when it stops.
     pub(crate) async fn start(
         address: SocketAddr,
+        protocol: Protocol,
         service: Service,
         grace: Duration,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        let tls = match protocol {
+            Protocol::Http => None,
+            Protocol::Https => Some(Tls::generate(address)?),
+        };
         let (stop, stopping) = watch::channel(false);
-        let task = task::start(accept(listener, service, Stopping(stopping), grace));
+        let connections = Connections {
+            service,
+            tls: tls.clone(),
+            stopping: Stopping(stopping),
+        };
+        let task = task::start(accept(listener, connections, grace));
         Ok(Self {
             address,
+            tls,
             stop,
             task,
         })
@@ -75,16 +116,45 @@ impl Listening {
         self.address
     }
 
-    /// The address as a URL, for clients.
+    /// The address as a URL, for clients on this machine.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        format!("{scheme}://{address}")
+    }
+
+    /// The certificate of the authority that signed the server's, in PEM; none without HTTPS. It is
+    /// new for each listener, and its key is forgotten.
+    #[must_use]
+    pub fn ca_certificate(&self) -> Option<&str> {
+        self.tls.as_ref().map(|tls| &*tls.ca_pem)
     }
 
     /// A kubeconfig file in YAML whose current context is this server, in the namespace `default`.
-    /// There are no credentials in it, because the server asks for none.
+    /// There are no credentials in it.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_of("{}")
+    }
+
+    /// A kubeconfig file as [`kubeconfig`](Self::kubeconfig), with this token in it: it is a secret.
+    #[must_use]
+    pub fn kubeconfig_with_token(&self, token: &str) -> String {
+        self.kubeconfig_of(&format!("{{token: {}}}", json!(token)))
+    }
+
+    fn kubeconfig_of(&self, user: &str) -> String {
+        let authority = self.ca_certificate().map_or_else(String::new, |pem| {
+            let data = base64(pem.as_bytes());
+            format!("\n    certificate-authority-data: {data}")
+        });
         format!(
             "\
 apiVersion: v1
@@ -92,10 +162,10 @@ kind: Config
 clusters:
 - name: homeostat
   cluster:
-    server: {}
+    server: {}{authority}
 users:
 - name: homeostat
-  user: {{}}
+  user: {user}
 contexts:
 - name: homeostat
   context:
@@ -123,9 +193,9 @@ impl Drop for Listening {
     }
 }
 
-async fn accept(listener: TcpListener, service: Service, stopping: Stopping, grace: Duration) {
+async fn accept(listener: TcpListener, shared: Connections, grace: Duration) {
     let mut connections = JoinSet::new();
-    let mut stopped = pin!(stopping.clone().wait());
+    let mut stopped = pin!(shared.stopping.clone().wait());
     loop {
         tokio::select! {
             biased;
@@ -133,7 +203,7 @@ async fn accept(listener: TcpListener, service: Service, stopping: Stopping, gra
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, service.clone(), stopping.clone()));
+                    connections.spawn(shared.clone().connect(stream));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -151,30 +221,63 @@ async fn accept(listener: TcpListener, service: Service, stopping: Stopping, gra
     }
 }
 
-async fn connection(stream: TcpStream, service: Service, stopping: Stopping) {
-    // Watch events are small and must not wait for the next one. Without it they only come later.
-    let _ = stream.set_nodelay(true);
-    let answer = service_fn(|request| {
-        let answered = service.clone().call(request);
-        let stopping = stopping.clone().wait().boxed();
-        async {
-            let response = answered.await?;
-            Ok::<_, crate::http::TransportError>(
-                response.map(|body| UntilStopped { body, stopping }),
-            )
+// === impl Connections ===
+
+impl Connections {
+    async fn connect(self, mut stream: TcpStream) {
+        // Watch events are small and must not wait for the next one. Without it they only come later.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.answer(stream).await;
+        };
+        let secured = async {
+            let mut first = [0];
+            if stream.peek(&mut first).await? == 1 && first != [HANDSHAKE] {
+                // What nobody reads would cut off the answer.
+                let _ = stream.read(&mut [0; 4096]).await?;
+                stream.write_all(NOT_TLS).await?;
+                stream.shutdown().await?;
+                return Err(io::Error::other("the client does not speak TLS"));
+            }
+            tls.acceptor.accept(stream).await
+        };
+        let secured = timeout(HANDSHAKE_TIMEOUT, secured);
+        let secured = tokio::select! {
+            secured = secured => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
+            () = self.stopping.clone().wait() => return,
+        };
+        match secured {
+            Ok(stream) => self.answer(stream).await,
+            Err(error) => tracing::debug!(%error, "handshake failed"),
         }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = stopping.clone().wait() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    }
+
+    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self {
+            service, stopping, ..
+        } = self;
+        let answer = service_fn(|request| {
+            let answered = service.clone().call(request);
+            let stopping = stopping.clone().wait().boxed();
+            async {
+                let response = answered.await?;
+                Ok::<_, crate::http::TransportError>(
+                    response.map(|body| UntilStopped { body, stopping }),
+                )
+            }
+        });
+        let builder = auto::Builder::new(TokioExecutor::new());
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), answer));
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = stopping.clone().wait() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "connection failed");
         }
-    };
-    if let Err(error) = served {
-        tracing::debug!(%error, "connection failed");
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) use self::patch::{Patch, PatchKind};
 pub(crate) use self::selector::Selection;
 pub(crate) use self::view::present;
 use self::view::to_storage;
+use crate::access::Requester;
 use crate::config::Config;
 use crate::environment::{Clock, Entropy, seconds};
 use crate::object;
@@ -64,7 +65,9 @@ pub(crate) struct Target {
 pub(crate) struct WriteOptions {
     /// Do everything but the write itself.
     pub(crate) dry_run: bool,
-    /// Who writes.
+    /// Who asks.
+    pub(crate) requester: Requester,
+    /// Under which name fields are written.
     pub(crate) manager: String,
     /// Whether the request named the manager; apply needs that.
     pub(crate) manager_is_given: bool,

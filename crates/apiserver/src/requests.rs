@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::Method;
 use jiff::Timestamp;
 
+use crate::access::{Attributes, User};
 use crate::http::{Query, Route};
 
 /// What a request wants, as the audit log of a cluster would name it.
@@ -56,6 +57,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The `User-Agent` header.
     pub user_agent: String,
+    /// The name of the user who made it; empty where that is not known (401).
+    pub user: String,
     /// The HTTP status of the answer; none if the connection was refused by a fault.
     pub status: Option<u16>,
     /// Whether something was stored or removed.
@@ -83,6 +86,8 @@ pub(crate) struct RequestFacts {
     pub(crate) name: String,
     query: Vec<(String, String)>,
     pub(crate) user_agent: String,
+    /// Empty until it is known.
+    pub(crate) user: String,
 }
 
 // === impl Requests ===
@@ -136,8 +141,8 @@ impl Requests {
             name,
             query,
             user_agent,
+            user,
         } = facts;
-        tracing::trace!(?verb, resource, name, status, changed, "request");
         self.with(|log| {
             if log.len() >= self.limit {
                 log.pop_front();
@@ -153,6 +158,7 @@ impl Requests {
                 name,
                 query,
                 user_agent,
+                user,
                 status,
                 changed,
             });
@@ -204,6 +210,47 @@ impl RequestFacts {
             name: path.name,
             query: query.pairs().to_vec(),
             user_agent: user_agent.to_owned(),
+            user: String::new(),
+        }
+    }
+
+    /// What the user wants, for whoever decides about it.
+    pub(crate) fn attributes<'a>(
+        &'a self,
+        user: &'a User,
+        method: &Method,
+        path: &'a str,
+    ) -> Attributes<'a> {
+        let verb = match self.verb {
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Other => match method.as_str() {
+                "GET" => "get",
+                "HEAD" => "head",
+                "POST" => "post",
+                "PUT" => "put",
+                "PATCH" => "patch",
+                "DELETE" => "delete",
+                "OPTIONS" => "options",
+                _ => "",
+            },
+        };
+        let path = if self.resource.is_empty() { path } else { "" };
+        Attributes {
+            group: &self.group,
+            version: &self.version,
+            resource: &self.resource,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+            path,
+            ..Attributes::of(user, verb)
         }
     }
 }

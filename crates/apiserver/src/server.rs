@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -8,12 +9,13 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::access::{Access, AllowAll, Authorizer, Entrance, User};
 use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
 use crate::environment::{Clock, TokioClock};
 use crate::faults::Faults;
 use crate::http::{Advance, Debug, Service};
-use crate::listening::Listening;
+use crate::listening::{Listening, Protocol};
 use crate::registry::Registry;
 use crate::requests::Requests;
 use crate::task;
@@ -47,6 +49,9 @@ pub struct ApiServerBuilder {
     enabled: Enabled,
     debug: bool,
     advance: Option<Advance>,
+    protocol: Protocol,
+    tokens: BTreeMap<String, Arc<User>>,
+    authorizer: Box<dyn Authorizer>,
 }
 
 /// Everything of the server that requests share.
@@ -58,6 +63,8 @@ pub(crate) struct Core {
     /// Counts the orders to drop all watches.
     pub(crate) drops: watch::Sender<u64>,
     pub(crate) debug: Option<Debug>,
+    pub(crate) access: Arc<Access>,
+    protocol: Protocol,
 }
 
 // === impl ApiServer ===
@@ -76,6 +83,9 @@ impl ApiServer {
             },
             debug: false,
             advance: None,
+            protocol: Protocol::Http,
+            tokens: BTreeMap::new(),
+            authorizer: Box::new(AllowAll),
         }
     }
 
@@ -96,17 +106,20 @@ impl ApiServer {
     /// The API as a tower service, for clients of another kind or with layers of their own.
     #[must_use]
     pub fn service(&self) -> Service {
-        Service::new(Arc::clone(&self.core))
+        Service::new(Arc::clone(&self.core), Entrance::Process)
     }
 
-    /// Listens on an address and speaks HTTP/1.1 and HTTP/2 without TLS. Whoever can connect can do
-    /// everything: use a loopback address.
+    /// Listens on an address and speaks HTTP/1.1 and HTTP/2, with TLS if the server was built with
+    /// [`https`](ApiServerBuilder::https). Without tokens whoever can connect can do everything: use a
+    /// loopback address.
     ///
     /// # Errors
     ///
     /// The address cannot be bound.
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Listening> {
-        Listening::start(address, self.service(), self.core.config.shutdown_grace).await
+        let service = Service::new(Arc::clone(&self.core), Entrance::Socket);
+        let grace = self.core.config.shutdown_grace;
+        Listening::start(address, self.core.protocol, service, grace).await
     }
 
     /// The faults that are injected in front of the server.
@@ -201,6 +214,32 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether [`ApiServer::serve`] speaks HTTPS. Each listener then has a certificate authority of its
+    /// own, see [`Listening::ca_certificate`]. Off by default.
+    pub fn https(mut self, enabled: bool) -> Self {
+        self.protocol = if enabled {
+            Protocol::Https
+        } else {
+            Protocol::Http
+        };
+        self
+    }
+
+    /// Lets requests with this bearer token be the user's.
+    ///
+    /// With the first token, a request without one that is known gets 401, but for health and
+    /// version. Requests in process need none: they are the administrator's, unless they bring one.
+    pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
+        self.tokens.insert(token.into(), Arc::new(user));
+        self
+    }
+
+    /// Decides who may do what. By default everybody may do everything.
+    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
+        self.authorizer = Box::new(authorizer);
+        self
+    }
+
     /// Whether `POST /debug/compact` does what [`ApiServer::compact`] does, and
     /// `POST /debug/advance?ms=N` what was said by [`advance_with`](Self::advance_with). Off by default.
     pub fn debug(mut self, enabled: bool) -> Self {
@@ -228,6 +267,9 @@ impl ApiServerBuilder {
             enabled,
             debug,
             advance,
+            protocol,
+            tokens,
+            authorizer,
         } = self;
         let clock = clock.unwrap_or_else(|| Box::new(TokioClock::default()));
         let registry = Registry::new(config.clone(), clock, seed);
@@ -245,6 +287,8 @@ impl ApiServerBuilder {
             config,
             drops,
             debug: debug.then_some(Debug { advance }),
+            access: Arc::new(Access::new(tokens, authorizer)),
+            protocol,
         };
         ApiServer {
             core: Arc::new(core),
@@ -261,12 +305,16 @@ impl fmt::Debug for ApiServerBuilder {
             enabled,
             debug,
             advance: _,
+            protocol,
+            tokens: _,
+            authorizer: _,
         } = self;
         f.debug_struct("ApiServerBuilder")
             .field("seed", seed)
             .field("config", config)
             .field("enabled", enabled)
             .field("debug", debug)
+            .field("protocol", protocol)
             .finish_non_exhaustive()
     }
 }

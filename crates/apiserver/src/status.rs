@@ -90,6 +90,26 @@ impl Status {
         Self::new(403, "Forbidden", message).about(subject)
     }
 
+    /// The requester may not do that.
+    pub(crate) fn not_allowed(subject: Subject<'_>, why: &str) -> Self {
+        let message = match (subject.kind, subject.name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{} is forbidden: {why}", subject.qualified()),
+            _ => return Self::forbidden(subject, why),
+        };
+        Self::new(403, "Forbidden", message).about(subject)
+    }
+
+    /// Nobody knows who the requester is.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// Everything that the server may store is stored.
+    pub(crate) fn storage_is_full() -> Self {
+        Self::internal("etcdserver: mvcc: database space exceeded")
+    }
+
     pub(crate) fn not_found(subject: Subject<'_>) -> Self {
         let message = format!("{} {:?} not found", subject.qualified(), subject.name);
         Self::new(404, "NotFound", message).about(subject)
@@ -170,7 +190,8 @@ impl Status {
         Self::new(410, "Expired", message)
     }
 
-    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+    pub(crate) fn too_large(why: &str) -> Self {
+        let message = format!("Request entity too large: {why}");
         Self::new(413, "RequestEntityTooLarge", message)
     }
 

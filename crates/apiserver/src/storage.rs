@@ -76,6 +76,12 @@ impl Store {
             .subscribe()
     }
 
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        // Every object has a uid, and loses it with its removal.
+        self.uids.len()
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<&Object> {
         self.entries.get(key)?.last()?.object.as_ref()
     }

@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::access::Requester;
 use crate::registry::{
     DeleteOptions, FieldValidation, ListOptions, Selection, VersionMatch, WriteOptions,
 };
@@ -96,6 +97,7 @@ impl Query {
     pub(crate) fn write_options(
         &self,
         kind: &str,
+        requester: &Requester,
         user_agent: &str,
     ) -> Result<WriteOptions, Status> {
         let mut causes = Vec::new();
@@ -155,6 +157,7 @@ impl Query {
         };
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
+            requester: requester.clone(),
             manager: manager.into_owned(),
             manager_is_given: given,
             validation,

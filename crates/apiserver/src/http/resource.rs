@@ -350,7 +350,10 @@ fn carry_out(
     verb: Verb,
     request: &Incoming,
 ) -> Result<Written, Status> {
-    let options = |kind| request.query.write_options(kind, &request.user_agent);
+    let options = |kind| {
+        let (requester, user_agent) = (&request.requester, &request.user_agent);
+        request.query.write_options(kind, requester, user_agent)
+    };
     let resource = &target.resource;
     let reply = match verb {
         Verb::Create => {

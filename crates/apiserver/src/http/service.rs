@@ -7,14 +7,15 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::header::{self, HeaderMap};
-use http::{Method, Request, Response};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 
 use super::media::Media;
 use super::resource::{self, Outcome};
 use super::{Answer, Body, Query, Route, debug, discovery};
+use crate::access::{Decision, Entrance, Requester};
 use crate::faults::Verdict;
 use crate::requests::RequestFacts;
 use crate::server::Core;
@@ -24,6 +25,7 @@ use crate::status::Status;
 #[derive(Clone)]
 pub struct Service {
     core: Arc<Core>,
+    entrance: Entrance,
 }
 
 /// The body of an answer.
@@ -40,6 +42,7 @@ pub struct TransportError(());
 pub(super) struct Incoming {
     pub(super) method: Method,
     pub(super) query: Query,
+    pub(super) requester: Requester,
     pub(super) user_agent: String,
     pub(super) accept: String,
     content_type: String,
@@ -49,8 +52,8 @@ pub(super) struct Incoming {
 // === impl Service ===
 
 impl Service {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core }
+    pub(crate) fn new(core: Arc<Core>, entrance: Entrance) -> Self {
+        Self { core, entrance }
     }
 }
 
@@ -74,12 +77,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        serve(Arc::clone(&self.core), request).boxed()
+        serve(Arc::clone(&self.core), self.entrance, request).boxed()
     }
 }
 
 async fn serve<B>(
     core: Arc<Core>,
+    entrance: Entrance,
     request: Request<B>,
 ) -> Result<Response<ResponseBody>, TransportError>
 where
@@ -90,40 +94,77 @@ where
     let route = Route::parse(parts.uri.path());
     let query = Query::parse(parts.uri.query());
     let user_agent = text(&parts.headers, header::USER_AGENT);
-    let facts = RequestFacts::new(&parts.method, &route, &query, &user_agent);
+    let mut facts = RequestFacts::new(&parts.method, &route, &query, &user_agent);
     let accept = text(&parts.headers, header::ACCEPT);
     let media = Media::of_answer(&accept);
     let now = core.now();
+    let log = |facts, status: Option<u16>, changed| {
+        log_line(&parts.method, &parts.uri, &facts, status);
+        core.requests.record(now, facts, status, changed);
+    };
+    let open = matches!(route, Route::Version | Route::Health);
+    let authorization = parts.headers.get(header::AUTHORIZATION);
+    let authorization = authorization.map(HeaderValue::as_bytes);
+    let requester = match core.access.identify(authorization, entrance, open) {
+        Ok(requester) => requester,
+        Err(status) => {
+            log(facts, Some(status.code), false);
+            return Ok(finish(status.into(), media));
+        }
+    };
+    facts.user.clone_from(&requester.user.name);
     match core.faults.judge(&facts).await {
         Verdict::Serve => {}
         Verdict::Refuse => {
-            core.requests.record(now, facts, None, false);
+            log(facts, None, false);
             return Err(TransportError(()));
         }
         Verdict::Answer(answer) => {
-            core.requests.record(now, facts, Some(answer.code()), false);
+            log(facts, Some(answer.code()), false);
             return Ok(finish(answer, media));
         }
+    }
+    let wanted = facts.attributes(&requester.user, &parts.method, parts.uri.path());
+    let refused = match requester.may(&wanted) {
+        Decision::Deny(reason) if !open => Some(wanted.refusal(&reason)),
+        Decision::Allow | Decision::Deny(_) => None,
+    };
+    if let Some(status) = refused {
+        log(facts, Some(status.code), false);
+        return Ok(finish(status.into(), media));
     }
     let limited = Limited::new(body, core.config.max_request_bytes);
     let Ok(body) = limited.collect().await else {
         let limit = core.config.max_request_bytes;
-        let status = Status::too_large(format!("limit is {limit}"));
-        core.requests.record(now, facts, Some(status.code), false);
+        let status = Status::too_large(&format!("limit is {limit}"));
+        log(facts, Some(status.code), false);
         return Ok(finish(status.into(), media));
     };
     let incoming = Incoming {
-        method: parts.method,
+        method: parts.method.clone(),
         query,
+        requester,
         user_agent,
         accept,
         content_type: text(&parts.headers, header::CONTENT_TYPE),
         body: body.to_bytes(),
     };
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
-    core.requests
-        .record(now, facts, Some(answer.code()), changed);
+    log(facts, Some(answer.code()), changed);
     Ok(finish(answer, media))
+}
+
+/// What `RUST_LOG` with the target `homeostat_apiserver::requests` shows of a request. Nothing of
+/// its bodies.
+fn log_line(method: &Method, uri: &Uri, facts: &RequestFacts, status: Option<u16>) {
+    let RequestFacts {
+        user, user_agent, ..
+    } = facts;
+    let status = status.unwrap_or_default();
+    tracing::debug!(
+        target: "homeostat_apiserver::requests",
+        "{method} {uri} {status} {user:?} {user_agent:?}",
+    );
 }
 
 async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outcome {

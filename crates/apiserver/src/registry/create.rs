@@ -46,7 +46,7 @@ impl Registry {
         accept::check_type(resource, &mut body)?;
         accept::settle_namespace(target, &mut body)?;
         let mut warnings = accept::decode(resource, &mut body, Origin::Put, options)?;
-        if let Some(answer) = reviews::answer(resource) {
+        if let Some(answer) = reviews::answer(resource, &body, &options.requester) {
             let managers = self.track(target, None, &body, ownership::of(&body), options);
             ownership::set(&mut body, &managers);
             body["status"] = answer;
@@ -116,6 +116,9 @@ impl Registry {
         }
         if options.dry_run {
             return Ok(present(resource, &Arc::new(body)));
+        }
+        if self.store.len() >= self.config.max_objects {
+            return Err(Status::storage_is_full());
         }
         let object = self.store.put(key, body);
         self.definition_written(target, &object);

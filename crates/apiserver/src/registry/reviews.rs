@@ -1,31 +1,74 @@
-//! Questions that look like objects: they are answered and not stored. Everybody may do everything
-//! here, and nobody is asked who they are.
+//! Questions that look like objects: they are answered and not stored.
 
 use serde_json::{Value, json};
 
+use crate::access::{Attributes, Decision, Requester, User};
 use crate::resource::Resource;
 
-/// Who everybody is.
-const USER: &str = "system:admin";
-
 /// The answer to a question, which is its status. None if the resource is no question.
-pub(super) fn answer(resource: &Resource) -> Option<Value> {
-    let user = || json!({ "username": USER, "groups": ["system:masters", "system:authenticated"] });
+pub(super) fn answer(resource: &Resource, body: &Value, requester: &Requester) -> Option<Value> {
+    let spec = &body["spec"];
+    let user = &requester.user;
     let answer = match (resource.group.as_str(), resource.plural.as_str()) {
-        (
-            "authorization.k8s.io",
-            "localsubjectaccessreviews" | "selfsubjectaccessreviews" | "subjectaccessreviews",
-        ) => json!({ "allowed": true, "reason": "everything is allowed" }),
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => access(spec, user, requester),
+        ("authorization.k8s.io", "localsubjectaccessreviews" | "subjectaccessreviews") => {
+            let groups = spec["groups"].as_array().into_iter().flatten();
+            let mut user = User::new(text(spec, "user"));
+            user.groups = groups
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+            access(spec, &user, requester)
+        }
+        // Which rules there are, only the authorizer knows.
         ("authorization.k8s.io", "selfsubjectrulesreviews") => json!({
             "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
             "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
             "incomplete": false,
         }),
-        ("authentication.k8s.io", "selfsubjectreviews") => json!({ "userInfo": user() }),
+        ("authentication.k8s.io", "selfsubjectreviews") => json!({ "userInfo": info(user) }),
         ("authentication.k8s.io", "tokenreviews") => {
-            json!({ "authenticated": true, "user": user() })
+            match requester.owner_of(text(spec, "token")) {
+                Some(owner) => json!({ "authenticated": true, "user": info(owner) }),
+                None => json!({ "user": {}, "error": "the token is not known" }),
+            }
         }
         _ => return None,
     };
     Some(answer)
+}
+
+fn info(user: &User) -> Value {
+    json!({ "username": user.name, "groups": user.groups })
+}
+
+/// Whether a user may do what a specification says.
+fn access(spec: &Value, user: &User, requester: &Requester) -> Value {
+    let resource = &spec["resourceAttributes"];
+    let attributes = if resource.is_object() {
+        Attributes {
+            group: text(resource, "group"),
+            version: text(resource, "version"),
+            resource: text(resource, "resource"),
+            subresource: text(resource, "subresource"),
+            namespace: text(resource, "namespace"),
+            name: text(resource, "name"),
+            ..Attributes::of(user, text(resource, "verb"))
+        }
+    } else {
+        let path = &spec["nonResourceAttributes"];
+        Attributes {
+            path: text(path, "path"),
+            ..Attributes::of(user, text(path, "verb"))
+        }
+    };
+    match requester.may(&attributes) {
+        Decision::Allow => json!({ "allowed": true }),
+        Decision::Deny(reason) if reason.is_empty() => json!({ "allowed": false }),
+        Decision::Deny(reason) => json!({ "allowed": false, "reason": reason }),
+    }
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value[member].as_str().unwrap_or_default()
 }

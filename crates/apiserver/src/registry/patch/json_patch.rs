@@ -19,7 +19,7 @@ pub(super) fn apply(value: &mut Value, patch: &Value, max_operations: usize) -> 
         ));
     };
     if operations.len() > max_operations {
-        return Err(Status::too_large(format!(
+        return Err(Status::too_large(&format!(
             "The allowed maximum operations in a JSON patch is {max_operations}, got {}",
             operations.len()
         )));
