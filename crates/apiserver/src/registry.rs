@@ -5,6 +5,7 @@ mod accept;
 mod admission;
 mod content;
 mod create;
+mod custom;
 mod defaults;
 mod definitions;
 mod delete;

@@ -16,7 +16,7 @@ pub(crate) use self::catalog::Catalog;
 pub(crate) use self::column::Column;
 pub(crate) use self::custom::from_definition;
 pub(crate) use self::json_path::JsonPath;
-use crate::schema::Schema;
+use crate::schema::{Rules, Schema};
 use crate::status::Subject;
 
 /// One resource in one version.
@@ -51,6 +51,8 @@ pub(crate) struct Custom {
     pub(crate) storage_version: String,
     /// The schema as the definition states it.
     pub(crate) structural: Value,
+    /// The rules that it states.
+    pub(crate) rules: Rules,
     /// Whether there is a default anywhere in it.
     pub(crate) has_defaults: bool,
     /// Whether the definition is being deleted: then nothing can be created.

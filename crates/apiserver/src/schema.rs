@@ -3,6 +3,7 @@
 //! have one rule each.
 
 mod decode;
+mod rules;
 mod structural;
 mod validate;
 
@@ -12,8 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin};
+pub(crate) use self::rules::{Findings, Rules};
 pub(crate) use self::structural::from_structural;
-pub(crate) use self::validate::validate;
+pub(crate) use self::validate::{decode_base64, validate};
 
 /// The shape of a value.
 #[derive(Debug, Clone, Default, Deserialize)]

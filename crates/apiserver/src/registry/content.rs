@@ -4,15 +4,14 @@ use serde_json::{Value, json};
 
 use super::Target;
 use crate::object;
-use crate::resource::{Custom, Resource};
-use crate::schema::validate;
+use crate::resource::Resource;
 use crate::status::Cause;
 
-/// The rules that a state of an object breaks; `old` is the state before an update.
+/// The rules that a state of an object of a built-in kind breaks; `old` is the state before an
+/// update.
 pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let resource = &target.resource;
     match &resource.custom {
-        Some(custom) => custom_causes(target, custom, object, old),
         None if resource.is("", "configmaps") || resource.is("", "secrets") => {
             let mut causes = key_causes(object);
             causes.extend(immutable_causes(resource, object, old));
@@ -26,50 +25,8 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
             budget_cause(object).into_iter().collect()
         }
         None if resource.plural == "events" => event_causes(resource, object, old),
-        None => Vec::new(),
+        Some(_) | None => Vec::new(),
     }
-}
-
-fn custom_causes(
-    target: &Target,
-    custom: &Custom,
-    object: &Value,
-    old: Option<&Value>,
-) -> Vec<Cause> {
-    let schema = &custom.structural;
-    if target.is_subresource("status") {
-        let old = old.and_then(|old| old.get("status"));
-        let Some(status) = object.get("status") else {
-            return Vec::new();
-        };
-        let schema = &schema["properties"]["status"];
-        return validate(schema, status, old, "status", "");
-    }
-    let mut causes = validate(schema, object, old, "", "");
-    if let Some(scale) = &custom.scale {
-        for path in [&scale.spec_replicas, &scale.status_replicas] {
-            causes.extend(replicas_cause(object, path));
-        }
-    }
-    causes
-}
-
-/// What scale shows must be a number that is not negative.
-fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
-    let value = object::at(object, path)?;
-    if let Some(number) = value.as_i64() {
-        let why = "should be a non-negative integer";
-        return (number < 0).then(|| Cause::invalid(path, value, why));
-    }
-    let (shown, kind) = match value.as_str() {
-        Some(text) => (text.to_owned(), "string"),
-        None => (
-            value.to_string(),
-            if value.is_f64() { "float64" } else { "other" },
-        ),
-    };
-    let why = format!("{path} accessor error: {shown} is of the type {kind}, expected int64");
-    Some(Cause::invalid(path, &json!(0), &why))
 }
 
 /// A deployment that recreates does not roll.

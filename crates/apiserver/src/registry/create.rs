@@ -97,7 +97,7 @@ impl Registry {
         }
         self.set_server_metadata(target, &mut body);
         self.allocate(target, &mut body, None);
-        validate_new(target, &body)?;
+        warnings.extend(validate_new(target, &body)?);
         warnings.extend(names::finalizer_warnings(resource, &body));
         accept::finish(resource, &mut body);
         to_storage(resource, &mut body);

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Target, content, names};
+use super::{Target, content, custom, names};
 use crate::object;
+use crate::schema::Findings;
 use crate::status::{Cause, Status};
 
 /// Members of metadata that an update cannot change: it keeps what is stored.
@@ -40,26 +41,49 @@ pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
     })
 }
 
-/// Checks a new object.
+/// Checks a new object. Answers what to warn about.
 ///
 /// # Errors
 ///
 /// 422 with a cause for each rule that is broken.
-pub(super) fn validate_new(target: &Target, object: &Value) -> Result<(), Status> {
+pub(super) fn validate_new(target: &Target, object: &Value) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
     let mut causes = names::name_causes(resource, object::name(object));
     causes.extend(names::label_causes(object));
     causes.extend(names::annotation_causes(object));
     causes.extend(owner_causes(object));
     causes.extend(names::finalizer_causes(resource, object));
-    causes.extend(content::causes(target, object, None));
-    if causes.is_empty() {
-        return Ok(());
+    let own = content_findings(target, object, None);
+    causes.extend(own.causes);
+    settled(target, object, causes, own.warnings)
+}
+
+/// What the rules of the kind say; `old` is the state before an update.
+fn content_findings(target: &Target, object: &Value, old: Option<&Value>) -> Findings {
+    match &target.resource.custom {
+        Some(custom) => custom::findings(target, custom, object, old),
+        None => Findings {
+            causes: content::causes(target, object, old),
+            warnings: Vec::new(),
+        },
     }
-    Err(Status::invalid(
-        resource.kind_subject(object::name(object)),
-        causes,
-    ))
+}
+
+/// The outcome of a check.
+fn settled(
+    target: &Target,
+    object: &Value,
+    causes: Vec<Cause>,
+    warnings: Vec<String>,
+) -> Result<Vec<String>, Status> {
+    if causes.is_empty() {
+        return Ok(warnings);
+    }
+    let subject = target.resource.kind_subject(object::name(object));
+    Err(Status {
+        warnings,
+        ..Status::invalid(subject, causes)
+    })
 }
 
 /// Keeps what an update cannot change.
@@ -80,12 +104,16 @@ pub(super) fn keep_server_members(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks what an update makes of an object.
+/// Checks what an update makes of an object. Answers what to warn about.
 ///
 /// # Errors
 ///
 /// 422 with a cause for each rule that is broken.
-pub(super) fn validate_update(target: &Target, new: &Value, old: &Value) -> Result<(), Status> {
+pub(super) fn validate_update(
+    target: &Target,
+    new: &Value,
+    old: &Value,
+) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
     let update = || {
         let mut causes: Vec<Cause> = added_finalizers(new, old).into_iter().collect();
@@ -103,14 +131,9 @@ pub(super) fn validate_update(target: &Target, new: &Value, old: &Value) -> Resu
         causes.extend(names::annotation_causes(new));
     }
     causes.extend(update());
-    causes.extend(content::causes(target, new, Some(old)));
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(Status::invalid(
-        resource.kind_subject(object::name(new)),
-        causes,
-    ))
+    let own = content_findings(target, new, Some(old));
+    causes.extend(own.causes);
+    settled(target, new, causes, own.warnings)
 }
 
 fn immutable_causes(new: &Value, old: &Value) -> Vec<Cause> {

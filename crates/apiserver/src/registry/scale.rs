@@ -57,11 +57,12 @@ impl Registry {
             )
         });
         ownership::set(&mut new, &managers);
-        let object = self.commit(&target.main(), new, old, options)?;
+        let mut warnings = Vec::new();
+        let object = self.commit(&target.main(), new, old, options, &mut warnings)?;
         Ok(Reply {
             code: 200,
             body: Arc::new(of(resource, &object)),
-            warnings: Vec::new(),
+            warnings,
         })
     }
 }

@@ -85,7 +85,7 @@ impl Registry {
             self.track(target, Some(shown), &new, known, options)
         });
         ownership::set(&mut new, &managers);
-        let body = self.commit(target, new, old, options)?;
+        let body = self.commit(target, new, old, options, &mut warnings)?;
         Ok(Reply {
             code: 200,
             body,
@@ -99,6 +99,7 @@ impl Registry {
         mut new: Value,
         old: &Object,
         options: &WriteOptions,
+        warnings: &mut Vec<String>,
     ) -> Result<Object, Status> {
         let resource = &target.resource;
         let shown = present(resource, old);
@@ -107,7 +108,7 @@ impl Registry {
             self.allocate(target, &mut new, Some(&shown));
         }
         keep_server_members(&mut new, &shown);
-        validate_update(target, &new, &shown)?;
+        warnings.extend(validate_update(target, &new, &shown)?);
         accept::finish(resource, &mut new);
         raise_generation(resource, &mut new, &shown);
         object::metadata_mut(&mut new).insert(

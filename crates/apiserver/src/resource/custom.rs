@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource, column};
 use crate::object;
-use crate::schema::{Schema, from_structural};
+use crate::schema::{Rules, Schema, from_structural};
 
 /// What a custom resource can do.
 const VERBS: [&str; 8] = [
@@ -84,6 +84,8 @@ fn served(definition: &Value, version: &Value) -> Resource {
         custom: Some(Custom {
             scale,
             has_defaults: has_defaults(&structural),
+            // What is wrong was found when the definition was written.
+            rules: Rules::compile(&structural, "").0,
             structural,
             storage_version: storage_version(definition),
             terminating: object::is_being_deleted(definition),

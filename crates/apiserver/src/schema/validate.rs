@@ -2,6 +2,7 @@
 
 mod format;
 
+pub(crate) use self::format::{decode_base64, duration_nanoseconds};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -28,24 +29,7 @@ pub(crate) fn validate(
         hidden,
     };
     check.value(schema, value, old, field);
-    let mut causes = check.causes;
-    if !causes.is_empty() && has_rules(schema) {
-        let why = "some validation rules were not checked because the object was invalid; correct \
-                   the existing errors to complete validation";
-        causes.push(Cause::invalid("<nil>", &Value::Null, why));
-    }
-    causes
-}
-
-/// Whether there are rules in CEL anywhere in a schema.
-fn has_rules(schema: &Value) -> bool {
-    if let Some(members) = schema.as_object() {
-        members.contains_key("x-kubernetes-validations") || members.values().any(has_rules)
-    } else {
-        schema
-            .as_array()
-            .is_some_and(|list| list.iter().any(has_rules))
-    }
+    check.causes
 }
 
 struct Check {

@@ -11,7 +11,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uuid" => is_uuid(text),
-        "byte" => is_base64(text),
+        "byte" => decode_base64(text).is_some(),
         "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
             scheme.starts_with(|c: char| c.is_ascii_alphabetic())
                 && scheme
@@ -23,7 +23,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "email" => text
             .rsplit_once('@')
             .is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
-        "duration" => is_duration(text),
+        "duration" => duration_nanoseconds(text).is_some(),
         _ => true,
     }
 }
@@ -45,13 +45,35 @@ fn is_uuid(text: &str) -> bool {
     hex.len() == 32 && hex.iter().all(char::is_ascii_hexdigit)
 }
 
-fn is_base64(text: &str) -> bool {
-    let data = text.trim_end_matches('=');
-    text.len().is_multiple_of(4)
-        && text.len() - data.len() <= 2
-        && data
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+/".contains(c))
+/// Reads base64 with padding, as Go does: line breaks are skipped. None for anything else.
+pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let text: Vec<u8> = text.bytes().filter(|c| !b"\r\n".contains(c)).collect();
+    let padding = text.iter().rev().take_while(|c| **c == b'=').count();
+    if !text.len().is_multiple_of(4) || padding > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for group in text[..text.len() - padding].chunks(4) {
+        let mut bits = 0_u32;
+        for place in 0..4 {
+            let digit = group.get(place).map_or(Some(0), |c| base64_digit(*c))?;
+            bits = bits << 6 | u32::from(digit);
+        }
+        let [_, three @ ..] = bits.to_be_bytes();
+        bytes.extend_from_slice(&three[..group.len() - 1]);
+    }
+    Some(bytes)
+}
+
+fn base64_digit(c: u8) -> Option<u8> {
+    match c {
+        b'A'..=b'Z' => Some(c - b'A'),
+        b'a'..=b'z' => Some(c - b'a' + 26),
+        b'0'..=b'9' => Some(c - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
 }
 
 fn is_hostname(text: &str) -> bool {
@@ -66,26 +88,51 @@ fn is_hostname(text: &str) -> bool {
         })
 }
 
-/// Numbers with units, as Go writes them: `1h30m`.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim_start_matches(['-', '+']);
+/// The units of durations, with their nanoseconds. A unit comes before its prefixes.
+const DURATION_UNITS: [(&str, f64); 9] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("h", 3600e9),
+    ("d", 86_400e9),
+    ("w", 7.0 * 86_400e9),
+];
+
+/// Reads numbers with units, as Go writes them: `1h30m`. None for anything else, and for more than
+/// 290 years.
+pub(crate) fn duration_nanoseconds(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
     if rest == "0" {
-        return true;
+        return Some(0);
     }
     if rest.is_empty() {
-        return false;
+        return None;
     }
+    let mut sum = 0.0;
     while !rest.is_empty() {
-        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if digits.len() == rest.len() {
-            return false;
-        }
-        let units = ["ns", "us", "µs", "ms", "s", "m", "h", "d", "w"];
-        let mut units = units.iter().filter_map(|unit| digits.strip_prefix(unit));
-        let Some(after) = units.next() else {
-            return false;
-        };
-        rest = after;
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number: f64 = rest[..rest.len() - after.len()].parse().ok()?;
+        let mut units = DURATION_UNITS.iter();
+        let (unit, nanoseconds) = units.find(|(unit, _)| after.starts_with(unit))?;
+        sum += number * nanoseconds;
+        rest = &after[unit.len()..];
     }
-    true
+    if sum >= MAX_DURATION {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is below the limit, and fractions of a nanosecond are dropped"
+    )]
+    let sum = sum as i64;
+    Some(if negative { -sum } else { sum })
 }
+
+/// The nanoseconds that fit a number of 64 bits.
+const MAX_DURATION: f64 = 9.2e18;
