@@ -29,6 +29,7 @@ mod readme {}
 
 mod access;
 mod actors;
+mod base64;
 mod config;
 mod environment;
 mod faults;
@@ -36,6 +37,7 @@ mod http;
 mod listening;
 mod managed;
 mod object;
+mod quantity;
 mod registry;
 mod requests;
 mod resource;

@@ -43,6 +43,23 @@ pub(crate) fn member_mut<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<S
         .expect("it was made an object just now")
 }
 
+/// The elements of a member that is a list.
+pub(crate) fn elements<'a>(
+    object: &'a Value,
+    name: &str,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    object[name].as_array().into_iter().flatten()
+}
+
+/// The elements of a member that is a list.
+pub(crate) fn elements_mut<'a>(
+    object: &'a mut Value,
+    name: &str,
+) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    let list = object.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
+}
+
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

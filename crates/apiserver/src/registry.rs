@@ -2,21 +2,27 @@
 //! own.
 
 mod accept;
+mod actions;
 mod admission;
+mod autoscalers;
 mod content;
 mod create;
+mod cron;
 mod custom;
 mod defaults;
 mod definitions;
 mod delete;
+mod immutable;
 mod list;
 mod metadata;
 mod names;
 mod ownership;
 mod patch;
+mod pods;
 mod reviews;
 mod scale;
 mod selector;
+mod services;
 mod update;
 mod view;
 
@@ -25,7 +31,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(crate) use self::defaults::base64;
 pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};

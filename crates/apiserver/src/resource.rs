@@ -119,6 +119,18 @@ pub(crate) enum DeleteAnswer {
     Object,
 }
 
+/// Resources of the core group that are deprecated.
+const DEPRECATED: [(&str, &str); 2] = [
+    (
+        "componentstatuses",
+        "v1 ComponentStatus is deprecated in v1.19+",
+    ),
+    (
+        "endpoints",
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
+];
+
 // === impl Resource ===
 
 impl Resource {
@@ -165,6 +177,17 @@ impl Resource {
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
+    }
+
+    /// What to tell the users of a deprecated version.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        match &self.custom {
+            Some(custom) => custom.deprecation.as_deref(),
+            None => DEPRECATED
+                .iter()
+                .find(|(plural, _)| self.is("", plural))
+                .map(|(_, why)| *why),
+        }
     }
 
     pub(crate) fn is_custom(&self) -> bool {

@@ -203,6 +203,14 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// What was asked for may be done later.
+    pub(crate) fn too_many_requests(message: &str, cause: Cause, wait_seconds: u32) -> Self {
+        let mut status = Self::new(429, "TooManyRequests", message).with_cause(cause);
+        status.details.get_or_insert_default().retry_after_seconds =
+            (wait_seconds > 0).then_some(wait_seconds);
+        status
+    }
+
     /// The object breaks rules. `causes` must not be empty.
     pub(crate) fn invalid(subject: Subject<'_>, causes: Vec<Cause>) -> Self {
         let mut lines: Vec<String> = Vec::new();

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
 use self::wire::{Field, Fields, Wire};
+use crate::base64;
 use crate::environment::seconds;
-use crate::registry::base64;
 use crate::resource::builtin_types_raw;
 use crate::schema::Schema;
 
@@ -248,7 +248,7 @@ impl Reader {
             }
             Wire::Fixed32(_) => Err("no member is a 32-bit number of fixed size".to_owned()),
             Wire::Bytes(bytes) if schema.format.as_deref() == Some("byte") => {
-                Ok(json!(base64(bytes)))
+                Ok(json!(base64::encode(bytes)))
             }
             Wire::Bytes(bytes) => text(bytes).map(Value::String),
         }

@@ -131,7 +131,9 @@ async fn get(
         }
         registry.get(target)
     })?;
-    Ok(presentation.object(&target.resource, &object, 200, Vec::new(), core.now()))
+    let warnings = target.resource.deprecation().map(str::to_owned);
+    let warnings = warnings.into_iter().collect();
+    Ok(presentation.object(&target.resource, &object, 200, warnings, core.now()))
 }
 
 async fn list(
@@ -321,8 +323,7 @@ fn write(
     let answer = match result {
         Ok(Written::Object(reply)) => {
             let mut warnings = reply.warnings;
-            let custom = target.resource.custom.as_ref();
-            warnings.extend(custom.and_then(|custom| custom.deprecation.clone()));
+            warnings.extend(target.resource.deprecation().map(str::to_owned));
             presentation.object(
                 &target.resource,
                 &reply.body,

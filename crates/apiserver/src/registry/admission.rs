@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Registry, Target, defaults};
+use super::{Registry, Target, defaults, pods};
 use crate::object;
 use crate::status::{Cause, Status};
 use crate::storage::Key;
@@ -70,70 +70,41 @@ impl Registry {
     }
 
     /// Sets what the server allocates or decides for a new object or a new state of an old one.
-    pub(super) fn allocate(&mut self, target: &Target, body: &mut Value, old: Option<&Value>) {
+    ///
+    /// # Errors
+    ///
+    /// 422 where what the object asks for is taken.
+    pub(super) fn allocate(
+        &mut self,
+        target: &Target,
+        body: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
         let resource = &target.resource;
         if resource.is("", "services") {
-            self.allocate_addresses(body, old);
-        } else if resource.is("", "pods") && old.is_none() {
-            defaults::fill_late(resource, body);
-        } else if resource.is("batch", "jobs") && old.is_none() {
-            label_job(body);
-        } else if resource.is("", "namespaces") && old.is_none() {
-            defaults::label_namespace(body);
-            body["spec"]["finalizers"] = json!(["kubernetes"]);
-            body["status"] = json!({ "phase": "Active" });
-        } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") && old.is_none()
-        {
-            super::definitions::prepare(body);
+            return self.allocate_for_service(target, body, old);
         }
-    }
-
-    fn allocate_addresses(&mut self, body: &mut Value, old: Option<&Value>) {
-        if body["spec"]["type"] == "ExternalName" {
-            return;
+        if old.is_some() || resource.is_custom() {
+            return Ok(());
         }
-        if body["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) {
-            let kept = old.and_then(|old| old["spec"]["clusterIP"].as_str());
-            let address = kept.map_or_else(|| self.free_address(), str::to_owned);
-            body["spec"]["clusterIP"] = json!(address);
-        }
-        body["spec"]["clusterIPs"] = json!([body["spec"]["clusterIP"]]);
-        // A headless service without a selector is for every family.
-        let anywhere = body["spec"]["clusterIP"] == "None" && body["spec"]["selector"].is_null();
-        let (families, policy) = if anywhere {
-            (json!(["IPv4", "IPv6"]), "RequireDualStack")
-        } else {
-            (json!(["IPv4"]), "SingleStack")
-        };
-        for (member, value) in [("ipFamilies", families), ("ipFamilyPolicy", json!(policy))] {
-            if body["spec"][member].is_null() {
-                body["spec"][member] = value;
+        defaults::fill_by_admission(resource, body);
+        match (resource.group.as_str(), resource.plural.as_str()) {
+            ("", "namespaces") => {
+                defaults::label_namespace(body);
+                body["spec"]["finalizers"] = json!(["kubernetes"]);
+                body["status"] = json!({ "phase": "Active" });
             }
-        }
-    }
-
-    /// An address of 10.96.0.0/12 that no service has.
-    fn free_address(&mut self) -> String {
-        loop {
-            let host = self.entropy.below(1 << 20);
-            let address = format!(
-                "10.{}.{}.{}",
-                96 + (host >> 16),
-                (host >> 8) & 0xff,
-                host & 0xff
-            );
-            let taken = self
-                .catalog
-                .find("", "v1", "services")
-                .is_some_and(|services| {
-                    let revision = self.store.revision();
-                    let mut all = self.store.scan(&services.storage, None, revision, None);
-                    all.any(|(_, service)| service["spec"]["clusterIP"] == address.as_str())
-                });
-            if !taken {
-                return address;
+            ("", "pods") => body["status"]["qosClass"] = json!(pods::class(body)),
+            ("", "persistentvolumes") => {
+                body["status"]["lastPhaseTransitionTime"] = json!(self.now());
             }
+            ("apiextensions.k8s.io", "customresourcedefinitions") => {
+                super::definitions::prepare(body);
+            }
+            ("batch", "jobs") => label_job(body),
+            _ => {}
         }
+        Ok(())
     }
 }
 

@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::Target;
+mod roles;
+mod workloads;
+
+use super::{Target, immutable, pods, services};
 use crate::object;
+use crate::quantity;
 use crate::resource::Resource;
 use crate::status::Cause;
 
@@ -11,22 +15,38 @@ use crate::status::Cause;
 /// update.
 pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let resource = &target.resource;
-    match &resource.custom {
-        None if resource.is("", "configmaps") || resource.is("", "secrets") => {
-            let mut causes = key_causes(object);
-            causes.extend(immutable_causes(resource, object, old));
-            causes
-        }
-        None if resource.is("apps", "deployments") => strategy_cause(object).into_iter().collect(),
-        None if resource.is("", "pods") && target.subresource.is_none() => {
-            old.map(|old| pod_causes(object, old)).unwrap_or_default()
-        }
-        None if resource.is("policy", "poddisruptionbudgets") => {
-            budget_cause(object).into_iter().collect()
-        }
-        None if resource.plural == "events" => event_causes(resource, object, old),
-        Some(_) | None => Vec::new(),
+    if resource.is("", "pods") {
+        let subresource = target.subresource.as_deref();
+        return old.map_or_else(Vec::new, |old| pods::causes(subresource, object, old));
     }
+    if target.subresource.is_some() {
+        return Vec::new();
+    }
+    let mut causes = old.map_or_else(Vec::new, |old| immutable::causes(resource, object, old));
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "configmaps" | "secrets") => {
+            causes.extend(key_causes(object));
+            causes.extend(immutable_causes(object, old));
+            causes.extend(typed_secret_causes(object));
+        }
+        ("", "persistentvolumeclaims") => {
+            causes.extend(old.and_then(|old| claim_cause(object, old)));
+        }
+        ("", "services") => {
+            causes.extend(
+                old.into_iter()
+                    .flat_map(|old| services::causes(object, old)),
+            );
+        }
+        ("apps", "deployments") => causes.extend(strategy_cause(object)),
+        ("batch", "cronjobs") => causes.extend(workloads::cron_job(object)),
+        ("batch", "jobs") => causes.extend(workloads::job(object, old)),
+        ("policy", "poddisruptionbudgets") => causes.extend(budget_cause(object)),
+        ("rbac.authorization.k8s.io", _) => causes.extend(roles::causes(resource, object)),
+        (_, "events") => causes.extend(event_causes(resource, object, old)),
+        _ => {}
+    }
+    causes
 }
 
 /// A deployment that recreates does not roll.
@@ -35,52 +55,6 @@ fn strategy_cause(object: &Value) -> Option<Cause> {
     let both = strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null();
     let why = "may not be specified when strategy `type` is 'Recreate'";
     both.then(|| Cause::forbidden("spec.strategy.rollingUpdate", why))
-}
-
-/// Of a pod's spec hardly anything can be changed.
-fn pod_causes(pod: &Value, old: &Value) -> Vec<Cause> {
-    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
-    for list in ["containers", "initContainers"] {
-        if count(pod, list) != count(old, list) {
-            let why = "pod updates may not add or remove containers";
-            return vec![Cause::forbidden(format!("spec.{list}"), why)];
-        }
-    }
-    if fixed_spec(pod) == fixed_spec(old) {
-        return Vec::new();
-    }
-    let why = "pod updates may not change fields other than \
-               `spec.containers[*].image`,`spec.initContainers[*].image`,\
-               `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
-               tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
-               was previously negative)";
-    vec![Cause::forbidden("spec", why)]
-}
-
-/// A pod's spec without what can be changed.
-fn fixed_spec(pod: &Value) -> Value {
-    let mut spec = pod["spec"].clone();
-    if let Some(members) = spec.as_object_mut() {
-        for member in [
-            "activeDeadlineSeconds",
-            "tolerations",
-            "terminationGracePeriodSeconds",
-        ] {
-            members.remove(member);
-        }
-        for list in ["containers", "initContainers"] {
-            let containers = members.get_mut(list).and_then(Value::as_array_mut);
-            for container in containers
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_object_mut)
-            {
-                container.remove("image");
-                container.remove("imagePullPolicy");
-            }
-        }
-    }
-    spec
 }
 
 /// A budget is stated in one way.
@@ -115,26 +89,86 @@ fn key_causes(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What is marked as immutable stays as it is, and so does the type of a Secret.
-fn immutable_causes(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Some(old) = old else { return Vec::new() };
-    let mut causes = Vec::new();
-    if resource.plural == "secrets" && object["type"] != old["type"] {
-        causes.push(Cause::invalid(
-            "type",
-            &object["type"],
-            "field is immutable",
+/// What is marked as immutable stays as it is.
+fn immutable_causes(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let Some(old) = old.filter(|old| old["immutable"] == true) else {
+        return Vec::new();
+    };
+    let why = "field is immutable when `immutable` is set";
+    ["immutable", "data", "binaryData"]
+        .into_iter()
+        .filter(|member| object[*member] != old[*member])
+        .map(|member| Cause::forbidden(member, why))
+        .collect()
+}
+
+/// The keys that a secret of a type must have.
+const SECRET_KEYS: [(&str, &[&str]); 4] = [
+    ("kubernetes.io/dockercfg", &[".dockercfg"]),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
+    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
+];
+
+/// A secret that says what it is has what belongs to that.
+fn typed_secret_causes(secret: &Value) -> Vec<Cause> {
+    let kind = secret["type"].as_str().unwrap_or_default();
+    let has = |key: &str| secret["data"].get(key).is_some();
+    let keys = SECRET_KEYS.iter().find(|(name, _)| *name == kind);
+    let (_, mut keys) = keys.copied().unwrap_or_default();
+    if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
+        keys = &["username", "password"];
+    }
+    let missing = keys.iter().filter(|key| !has(key));
+    let mut causes: Vec<Cause> = missing
+        .map(|key| Cause::required(format!("data[{key}]"), ""))
+        .collect();
+    let account = "kubernetes.io/service-account.name";
+    if kind == "kubernetes.io/service-account-token"
+        && secret["metadata"]["annotations"][account]
+            .as_str()
+            .is_none_or(str::is_empty)
+    {
+        causes.push(Cause::required(
+            format!("metadata.annotations[{account}]"),
+            "",
         ));
     }
-    if old["immutable"] == true {
-        let why = "field is immutable when `immutable` is set";
-        for member in ["immutable", "data", "binaryData"] {
-            if object[member] != old[member] {
-                causes.push(Cause::forbidden(member, why));
-            }
-        }
-    }
     causes
+}
+
+/// A claim stays as it is, but for its size and class of attributes once it is bound, and for what is
+/// settled when it is.
+fn claim_cause(claim: &Value, old: &Value) -> Option<Cause> {
+    let (new, old_spec) = (&claim["spec"], &old["spec"]);
+    let mut free = vec!["volumeName"];
+    if old["status"]["phase"] == "Bound" {
+        free.extend(["resources", "volumeAttributesClassName"]);
+    }
+    if old_spec["storageClassName"].is_null() {
+        free.push("storageClassName");
+    }
+    let volume = &old_spec["volumeName"];
+    let moved = !volume.is_null() && new["volumeName"] != *volume;
+    let resized = || {
+        let size = |spec: &Value, kind: &str| spec["resources"][kind].clone();
+        size(new, "limits") != size(old_spec, "limits")
+    };
+    if moved || resized() || immutable::differs_but(Some(new), Some(old_spec), &free) {
+        let why = "spec is immutable after creation except resources.requests and \
+                   volumeAttributesClassName for bound claims";
+        return Some(Cause::forbidden("spec", why));
+    }
+    let size = |claim: &'_ Value| {
+        claim["resources"]["requests"]["storage"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let (size, had) = (size(new)?, size(old_spec)?);
+    quantity::is_less(&size, &had).then(|| {
+        let why = "field can not be less than status.capacity";
+        Cause::forbidden("spec.resources.requests.storage", why)
+    })
 }
 
 fn event_causes(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {

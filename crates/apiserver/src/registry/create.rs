@@ -42,6 +42,9 @@ impl Registry {
         mut body: Value,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
+        if target.subresource.is_some() {
+            return self.act(target, body, options);
+        }
         let resource = &target.resource;
         accept::check_type(resource, &mut body)?;
         accept::settle_namespace(target, &mut body)?;
@@ -96,7 +99,7 @@ impl Registry {
             defaults::fill_status(resource, &mut body);
         }
         self.set_server_metadata(target, &mut body);
-        self.allocate(target, &mut body, None);
+        self.allocate(target, &mut body, None)?;
         warnings.extend(validate_new(target, &body)?);
         warnings.extend(names::finalizer_warnings(resource, &body));
         accept::finish(resource, &mut body);

@@ -1,68 +1,85 @@
 //! Defaults of built-in kinds: what the recorded server added to the smallest object of each kind,
-//! where the object has not said otherwise.
+//! where the object has not said otherwise, and what its types add wherever they occur.
+
+mod kinds;
+mod types;
 
 use serde_json::{Map, Value, json};
 
+use self::types::fill_types;
 use crate::object;
 use crate::resource::Resource;
-use crate::schema::Schema;
 
-/// Members of `filled` that are not defaults of a kind: they are allocated, or put by admission, when
-/// it is settled who owns what.
-const LATE: [(&str, &[&str]); 2] = [
+/// Members that were added to the smallest object and are no default of the kind, at any depth: they
+/// are allocated, put by admission, depend on other members, or come with a member that the smallest
+/// object had.
+const NOT_DEFAULTS: [(&str, &str, &[&str]); 13] = [
     (
+        "",
         "services",
-        &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
+        &[
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ],
     ),
-    ("pods", &["tolerations", "priority", "preemptionPolicy"]),
+    (
+        "",
+        "pods",
+        &["tolerations", "priority", "preemptionPolicy", "qosClass"],
+    ),
+    ("", "nodes", &["taints"]),
+    ("", "persistentvolumeclaims", &["finalizers"]),
+    ("", "persistentvolumes", &["finalizers", "hostPath"]),
+    ("", "replicationcontrollers", &["labels"]),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+        &["service"],
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        &["service"],
+    ),
+    ("apiregistration.k8s.io", "apiservices", &["service"]),
+    (
+        "autoscaling",
+        "horizontalpodautoscalers",
+        &["targetCPUUtilizationPercentage"],
+    ),
+    (
+        "batch",
+        "jobs",
+        &["backoffLimit", "completions", "podReplacementPolicy"],
+    ),
+    ("networking.k8s.io", "networkpolicies", &["policyTypes"]),
+    ("storage.k8s.io", "volumeattributesclasses", &["finalizers"]),
 ];
 
-/// Defaults of types that no schema states.
-const TYPE_DEFAULTS: [(&str, &[(&str, &str)]); 14] = [
+/// What admission adds to a new object, by the member that it is in.
+const PUT_BY_ADMISSION: [(&str, &str, &str, &[&str]); 5] = [
     (
-        "core.v1.Container",
-        &[
-            ("terminationMessagePath", "/dev/termination-log"),
-            ("terminationMessagePolicy", "File"),
-        ],
+        "",
+        "pods",
+        "spec",
+        &["tolerations", "priority", "preemptionPolicy"],
     ),
+    ("", "nodes", "spec", &["taints"]),
+    ("", "persistentvolumeclaims", "metadata", &["finalizers"]),
+    ("", "persistentvolumes", "metadata", &["finalizers"]),
     (
-        "core.v1.EphemeralContainer",
-        &[
-            ("terminationMessagePath", "/dev/termination-log"),
-            ("terminationMessagePolicy", "File"),
-        ],
-    ),
-    (
-        "core.v1.Probe",
-        &[
-            ("timeoutSeconds", "1"),
-            ("periodSeconds", "10"),
-            ("successThreshold", "1"),
-            ("failureThreshold", "3"),
-        ],
-    ),
-    (
-        "core.v1.HTTPGetAction",
-        &[("path", "/"), ("scheme", "HTTP")],
-    ),
-    ("core.v1.ObjectFieldSelector", &[("apiVersion", "v1")]),
-    ("core.v1.SecretVolumeSource", &[("defaultMode", "420")]),
-    ("core.v1.ConfigMapVolumeSource", &[("defaultMode", "420")]),
-    ("core.v1.DownwardAPIVolumeSource", &[("defaultMode", "420")]),
-    ("core.v1.ProjectedVolumeSource", &[("defaultMode", "420")]),
-    ("core.v1.HostPathVolumeSource", &[("type", "")]),
-    ("core.v1.EndpointPort", &[("protocol", "TCP")]),
-    (
-        "discovery.v1.EndpointPort",
-        &[("name", ""), ("protocol", "TCP")],
-    ),
-    ("networking.v1.NetworkPolicyPort", &[("protocol", "TCP")]),
-    (
-        "rbac.v1.RoleRef",
-        &[("apiGroup", "rbac.authorization.k8s.io")],
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        "metadata",
+        &["finalizers"],
     ),
 ];
+
+/// Lists that are a default as a whole: their elements say nothing about the elements of others.
+const WHOLE_LISTS: [&str; 1] = ["metrics"];
 
 /// Fills in the defaults of a built-in kind.
 pub(super) fn fill(resource: &Resource, object: &mut Value) {
@@ -73,45 +90,61 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         label_namespace(object);
         return;
     }
-    if resource.is("", "secrets") {
-        fold_string_data(object);
-    }
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         super::definitions::complete(object);
     }
-    depend_on_others(resource, object);
+    kinds::complete(resource, object);
     fill_types(&resource.schema, object);
-    if resource.is("", "pods") {
-        for container in object["spec"]["containers"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
-            request_limits(&mut container["resources"]);
-        }
-    }
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()
     {
-        fill_members(filled, members, late(resource));
+        fill_members(filled, members, not_defaults(resource));
     }
 }
 
-/// Fills in what is put by admission.
-pub(super) fn fill_late(resource: &Resource, object: &mut Value) {
-    for member in late(resource) {
-        let value = &resource.lifecycle.filled["spec"][*member];
-        let spec = object::member_mut(object, "spec");
-        if !spec.contains_key(*member) && !has_placeholder(value) && !value.is_null() {
-            spec.insert((*member).to_owned(), value.clone());
+/// Fills in what admission adds to a new object.
+pub(super) fn fill_by_admission(resource: &Resource, object: &mut Value) {
+    let own = PUT_BY_ADMISSION
+        .iter()
+        .filter(|(group, plural, ..)| resource.is(group, plural));
+    for (_, _, parent, members) in own {
+        let filled = &resource.lifecycle.filled[*parent];
+        let own = object::member_mut(object, parent);
+        for member in *members {
+            let added = &filled[*member];
+            match own.get_mut(*member) {
+                Some(present) => add_elements(present, added),
+                None if added.is_null() => {}
+                None => {
+                    own.insert((*member).to_owned(), added.clone());
+                }
+            }
         }
     }
 }
 
-fn late(resource: &Resource) -> &'static [&'static str] {
-    LATE.iter()
-        .find(|(plural, _)| resource.is("", plural))
-        .map_or(&[], |(_, members)| members)
+/// Adds the elements to a list that it does not have, by their key.
+fn add_elements(present: &mut Value, added: &Value) {
+    let (Some(present), Some(added)) = (present.as_array_mut(), added.as_array()) else {
+        return;
+    };
+    for element in added {
+        let has = present.iter().any(|one| match element.get("key") {
+            // A toleration without a key tolerates everything.
+            Some(key) => one["key"] == *key || one["key"].is_null(),
+            None => one == element,
+        });
+        if !has {
+            present.push(element.clone());
+        }
+    }
+}
+
+fn not_defaults(resource: &Resource) -> &'static [&'static str] {
+    NOT_DEFAULTS
+        .iter()
+        .find(|(group, plural, _)| resource.is(group, plural))
+        .map_or(&[], |(_, _, members)| members)
 }
 
 /// Every namespace can be selected by its name.
@@ -130,24 +163,33 @@ pub(super) fn fill_status(resource: &Resource, object: &mut Value) {
     if let Some(members) = status.as_object()
         && !resource.is("", "namespaces")
     {
-        fill_members(members, object::member_mut(object, "status"), &[]);
+        fill_members(
+            members,
+            object::member_mut(object, "status"),
+            not_defaults(resource),
+        );
     }
 }
 
-fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>, late: &[&str]) {
+fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>, not: &[&str]) {
     // Where a member `type` chooses, what belongs to another type is no default.
     let other_type = match (filled.get("type"), members.get("type")) {
         (Some(default), Some(chosen)) => chosen != default,
         (Some(_) | None, _) => false,
     };
     for (name, default) in filled {
-        if late.contains(&name.as_str()) || (other_type && default.is_object()) {
+        if not.contains(&name.as_str()) || (other_type && default.is_object()) {
             continue;
         }
+        let as_whole = WHOLE_LISTS.contains(&name.as_str());
         match members.get_mut(name) {
-            Some(value) => fill_value(default, value, late),
+            Some(_) if as_whole => {}
+            Some(value) => fill_value(default, value, not),
+            None if as_whole => {
+                members.insert(name.clone(), default.clone());
+            }
             None => {
-                if let Some(default) = whole(default) {
+                if let Some(default) = whole(default, not) {
                     members.insert(name.clone(), default);
                 }
             }
@@ -155,28 +197,29 @@ fn fill_members(filled: &Map<String, Value>, members: &mut Map<String, Value>, l
     }
 }
 
-fn fill_value(default: &Value, value: &mut Value, late: &[&str]) {
+fn fill_value(default: &Value, value: &mut Value, not: &[&str]) {
     if let (Some(filled), Some(members)) = (default.as_object(), value.as_object_mut()) {
-        fill_members(filled, members, late);
+        fill_members(filled, members, not);
     } else if let (Some(templates), Some(elements)) = (default.as_array(), value.as_array_mut())
         && let Some(template) = templates.iter().find(|template| template.is_object())
     {
         for element in elements {
-            fill_value(template, element, late);
+            fill_value(template, element, not);
         }
     }
 }
 
 /// A default as a value of its own: without allocated values, and without lists of which only the
 /// elements' defaults are known.
-fn whole(default: &Value) -> Option<Value> {
+fn whole(default: &Value, not: &[&str]) -> Option<Value> {
     if has_placeholder(default) {
         return None;
     }
     if let Some(members) = default.as_object() {
         let members: Map<String, Value> = members
             .iter()
-            .filter_map(|(name, value)| Some((name.clone(), whole(value)?)))
+            .filter(|(name, _)| !not.contains(&name.as_str()))
+            .filter_map(|(name, value)| Some((name.clone(), whole(value, not)?)))
             .collect();
         let was_empty = default.as_object().is_some_and(Map::is_empty);
         return (was_empty || !members.is_empty()).then_some(Value::Object(members));
@@ -187,116 +230,4 @@ fn whole(default: &Value) -> Option<Value> {
 
 fn has_placeholder(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.contains("${"))
-}
-
-/// Defaults that depend on other members of the object.
-fn depend_on_others(resource: &Resource, object: &mut Value) {
-    if resource.is("", "services")
-        && let Some(ports) = object["spec"]["ports"].as_array_mut()
-    {
-        for port in ports {
-            if port["targetPort"].is_null() {
-                port["targetPort"] = port["port"].clone();
-            }
-        }
-    }
-}
-
-/// Defaults of types, wherever they occur: those that the schema states, and those that only the
-/// server's code knows.
-fn fill_types(schema: &Schema, value: &mut Value) {
-    let resolved = schema.resolved();
-    if let Some(items) = &resolved.items {
-        for element in value.as_array_mut().into_iter().flatten() {
-            fill_types(items, element);
-        }
-    }
-    let Some(members) = value.as_object_mut() else {
-        return;
-    };
-    for (name, field) in &resolved.fields {
-        if let Some(value) = members.get_mut(name) {
-            fill_types(field, value);
-        } else {
-            let stated = field.default.clone().filter(|_| field.zero().is_none());
-            members.extend(stated.map(|default| (name.clone(), default)));
-        }
-    }
-    let own = schema.reference.as_deref().unwrap_or_default();
-    let own = own.rsplit("io.k8s.api.").next().unwrap_or_default();
-    if own == "core.v1.Container" || own == "core.v1.EphemeralContainer" {
-        pull_policy(value);
-    }
-    let Some((_, defaults)) = TYPE_DEFAULTS.iter().find(|(name, _)| *name == own) else {
-        return;
-    };
-    for (name, text) in *defaults {
-        let default = text
-            .parse()
-            .map_or_else(|_| json!(text), |number: i64| json!(number));
-        let members = value.as_object_mut().into_iter();
-        members.for_each(|members| {
-            members.entry(*name).or_insert_with(|| default.clone());
-        });
-    }
-}
-
-/// What is limited and not requested is requested up to the limit.
-fn request_limits(resources: &mut Value) {
-    let Some(limits) = resources["limits"].as_object().cloned() else {
-        return;
-    };
-    let requests = object::member_mut(resources, "requests");
-    for (name, limit) in limits {
-        requests.entry(name).or_insert(limit);
-    }
-}
-
-/// An image without a tag, or with the tag `latest`, is always pulled.
-fn pull_policy(container: &mut Value) {
-    if !container["imagePullPolicy"].is_null() {
-        return;
-    }
-    let image = container["image"].as_str().unwrap_or_default();
-    let last = image.rsplit('/').next().unwrap_or_default();
-    let floating =
-        !last.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    container["imagePullPolicy"] = json!(if floating { "Always" } else { "IfNotPresent" });
-}
-
-/// `stringData` is only a way to write `data`.
-fn fold_string_data(secret: &mut Value) {
-    let Some(members) = secret.as_object_mut() else {
-        return;
-    };
-    let Some(Value::Object(texts)) = members.remove("stringData") else {
-        return;
-    };
-    for (key, text) in texts {
-        if let Some(text) = text.as_str() {
-            let encoded = base64(text.as_bytes());
-            object::member_mut(secret, "data").insert(key, json!(encoded));
-        }
-    }
-}
-
-/// Standard base64 with padding.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk
-            .iter()
-            .fold(0_u32, |group, byte| (group << 8) | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            if place > chunk.len() {
-                text.push('=');
-            } else {
-                let index = (group >> (18 - 6 * place)) & 0x3f;
-                text.push(char::from(ALPHABET[index as usize]));
-            }
-        }
-    }
-    text
 }

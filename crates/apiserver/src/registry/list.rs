@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::defaults::base64;
 use super::{Registry, Selection, Target, present};
+use crate::base64;
 use crate::resource::Resource;
 use crate::status::{Cause, Status, Subject};
 use crate::storage::{Key, Object};
@@ -356,14 +356,11 @@ impl Page {
 fn token(revision: i64, namespace: &str, name: &str) -> String {
     let start = format!("{namespace}/{name}\u{0}");
     let text = json!({ "v": "meta.k8s.io/v1", "rv": revision, "start": start }).to_string();
-    base64(text.as_bytes())
-        .replace('+', "-")
-        .replace('/', "_")
-        .replace('=', "")
+    base64::encode_url(text.as_bytes())
 }
 
 fn read_token(token: &str) -> Option<(i64, String, String)> {
-    let text = String::from_utf8(from_base64(token)?).ok()?;
+    let text = String::from_utf8(base64::decode_url(token)?).ok()?;
     let parsed: Value = serde_json::from_str(&text).ok()?;
     let start = parsed["start"].as_str()?.trim_end_matches('\u{0}');
     let (namespace, name) = start.split_once('/')?;
@@ -372,28 +369,4 @@ fn read_token(token: &str) -> Option<(i64, String, String)> {
         namespace.to_owned(),
         name.to_owned(),
     ))
-}
-
-/// Reads URL-safe base64 without padding.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut group = 0_u32;
-    let mut bits = 0_u32;
-    for byte in text.bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        group = ((group << 6) | u32::from(value)) & 0xffff;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(u8::try_from((group >> bits) & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
 }

@@ -370,3 +370,59 @@ pub(super) fn printed(selector: &Value) -> String {
     parts.sort();
     parts.join(",")
 }
+
+/// Whether a label selector with `matchLabels` and `matchExpressions` selects an object. An absent one
+/// selects nothing, an empty one everything.
+pub(super) fn selects(selector: &Value, object: &Value) -> bool {
+    if !selector.is_object() {
+        return false;
+    }
+    let labels = selector["matchLabels"].as_object();
+    let equal = labels
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| object::label(object, key) == value.as_str());
+    equal
+        && object::elements(selector, "matchExpressions").all(|expression| {
+            let key = expression["key"].as_str().unwrap_or_default();
+            let value = object::label(object, key);
+            let listed = || object::elements(expression, "values").any(|one| one.as_str() == value);
+            match expression["operator"].as_str() {
+                Some("In") => value.is_some() && listed(),
+                Some("NotIn") => value.is_none() || !listed(),
+                Some("Exists") => value.is_some(),
+                Some("DoesNotExist") => value.is_none(),
+                Some(_) | None => false,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn label_selectors() {
+        let object = json!({ "metadata": { "labels": { "app": "a" } } });
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({ "matchExpressions": [{ "key": key, "operator": operator, "values": values }] });
+        for (selector, expected) in [
+            (Value::Null, false),
+            (json!({}), true),
+            (json!({ "matchLabels": { "app": "a" } }), true),
+            (json!({ "matchLabels": { "app": "b" } }), false),
+            (expression("app", "In", &["a", "b"]), true),
+            (expression("app", "In", &["b"]), false),
+            (expression("no", "In", &["b"]), false),
+            (expression("app", "NotIn", &["b"]), true),
+            (expression("app", "NotIn", &["a"]), false),
+            (expression("no", "NotIn", &["a"]), true),
+            (expression("app", "Exists", &[]), true),
+            (expression("no", "DoesNotExist", &[]), true),
+            (expression("app", "DoesNotExist", &[]), false),
+        ] {
+            assert_eq!(selects(&selector, &object), expected, "{selector}");
+        }
+    }
+}

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
-    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, present,
-    scale, to_storage,
+    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, pods,
+    present, scale, to_storage,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
@@ -105,7 +105,7 @@ impl Registry {
         let shown = present(resource, old);
         separate(target, &mut new, &shown);
         if target.subresource.is_none() {
-            self.allocate(target, &mut new, Some(&shown));
+            self.allocate(target, &mut new, Some(&shown))?;
         }
         keep_server_members(&mut new, &shown);
         warnings.extend(validate_update(target, &new, &shown)?);
@@ -197,7 +197,12 @@ fn separate(target: &Target, new: &mut Value, old: &Value) {
             for member in other_members(new, old) {
                 copy_member(old, new, &member);
             }
+            // A pod keeps its class of service, which depends on its spec.
+            if resource.is("", "pods") && new["status"]["qosClass"].is_null() {
+                new["status"]["qosClass"] = old["status"]["qosClass"].clone();
+            }
         }
+        Some(part) if resource.is("", "pods") && pods::take_part(part, new, old) => {}
         Some("finalize") => {
             let finalizers = new["spec"].get("finalizers").cloned();
             let managers = new["metadata"].get("managedFields").cloned();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::autoscalers;
 use crate::resource::{Resource, api_version};
 use crate::schema::decode_custom;
 use crate::storage::Object;
@@ -39,6 +40,9 @@ pub(crate) fn present(resource: &Resource, object: &Object) -> Object {
             members.retain(|name, value| !(name.starts_with("reporting") && *value == ""));
         }
     }
+    if autoscalers::is_old(resource) {
+        autoscalers::to_old(&mut shown);
+    }
     if resource.is_custom() {
         // A version may have defaults that are newer than the object, and fields of its own.
         decode_custom(&mut shown, &resource.schema);
@@ -54,6 +58,10 @@ pub(super) fn to_storage(resource: &Resource, object: &mut Value) {
         .map_or(&resource.version, |custom| &custom.storage_version);
     object["apiVersion"] = json!(api_version(&resource.group, version));
     object["kind"] = json!(resource.kind);
+    if autoscalers::is_old(resource) {
+        autoscalers::to_new(object);
+        object["apiVersion"] = json!("autoscaling/v2");
+    }
     if is_new_event(resource) {
         rename(object, |new, old| (new, old));
         object["apiVersion"] = json!("v1");

@@ -36,10 +36,65 @@ const FILES: [&str; 19] = [
 const STORED_AS: [(&str, &str); 1] = [("events.k8s.io/events", "/events")];
 
 /// Members that are written as null where there is nothing, beside those that the recorded objects
-/// show: no recorded object of these kinds was without.
-const NULL_WHEN_EMPTY: [(&str, &str); 2] = [
-    ("io.k8s.api.rbac.v1.Role", "rules"),
-    ("io.k8s.api.rbac.v1.ClusterRole", "rules"),
+/// show: no recorded object of these kinds was without, or the types are only parts of a status.
+const NULL_WHEN_EMPTY: [(&str, &[&str]); 15] = [
+    ("io.k8s.api.rbac.v1.Role", &["rules"]),
+    ("io.k8s.api.rbac.v1.ClusterRole", &["rules"]),
+    (
+        "io.k8s.api.apps.v1.DaemonSetCondition",
+        &["lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.apps.v1.DeploymentCondition",
+        &["lastTransitionTime", "lastUpdateTime"],
+    ),
+    (
+        "io.k8s.api.apps.v1.ReplicaSetCondition",
+        &["lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.apps.v1.StatefulSetCondition",
+        &["lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition",
+        &["lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.batch.v1.JobCondition",
+        &["lastProbeTime", "lastTransitionTime"],
+    ),
+    ("io.k8s.api.core.v1.ContainerStateRunning", &["startedAt"]),
+    (
+        "io.k8s.api.core.v1.ContainerStateTerminated",
+        &["finishedAt", "startedAt"],
+    ),
+    (
+        "io.k8s.api.core.v1.NamespaceCondition",
+        &["lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.core.v1.NodeCondition",
+        &["lastHeartbeatTime", "lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.core.v1.PersistentVolumeClaimCondition",
+        &["lastProbeTime", "lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.core.v1.PodCondition",
+        &["lastProbeTime", "lastTransitionTime"],
+    ),
+    (
+        "io.k8s.api.core.v1.ReplicationControllerCondition",
+        &["lastTransitionTime"],
+    ),
+];
+
+/// Texts that are written although they are empty, beside those that the data tells.
+const WRITTEN_WHEN_EMPTY: [(&str, &str); 2] = [
+    ("io.k8s.api.core.v1.HostPathVolumeSource", "type"),
+    ("io.k8s.api.discovery.v1.EndpointPort", "name"),
 ];
 
 #[derive(Deserialize)]
@@ -155,8 +210,16 @@ fn builtin() -> &'static Builtin {
                     .push(Arc::new(resource(&group, &version, facts)));
             }
         }
-        for (name, member) in NULL_WHEN_EMPTY {
-            builtin.mark(name, &serde_json::json!({ (member): null }));
+        for (name, members) in NULL_WHEN_EMPTY {
+            for member in members {
+                builtin.mark(name, &serde_json::json!({ (*member): null }));
+            }
+        }
+        for (name, member) in WRITTEN_WHEN_EMPTY {
+            let schema = builtin.types.get_mut(name);
+            if let Some(field) = schema.and_then(|schema| schema.fields.get_mut(member)) {
+                field.default = Some(Value::from(""));
+            }
         }
         let filled: Vec<(String, Value)> = builtin
             .resources

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Schema;
+use crate::{base64, quantity};
 
 /// What came of taking in an object.
 #[derive(Debug, Default)]
@@ -73,14 +74,31 @@ fn scalar(value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> 
             "json: cannot unmarshal {found} into Go struct field {path}"
         ));
     }
-    if schema.resolved().format.as_deref() == Some("date-time")
-        && let Some(text) = value.as_str()
-    {
-        let micro = schema
-            .reference
-            .as_deref()
-            .is_some_and(|name| name.ends_with("MicroTime"));
-        *value = Value::String(time(text, micro)?);
+    canonical(value, schema)
+}
+
+/// Writes texts that mean something as they are stored.
+fn canonical(value: &mut Value, schema: &Schema) -> Result<(), String> {
+    let reference = schema.reference.as_deref().unwrap_or_default();
+    if reference.ends_with(".Quantity") {
+        let text = match value.as_str() {
+            Some(text) => quantity::canonical(text.trim()),
+            None => quantity::canonical(&value.to_string()),
+        };
+        *value = Value::String(text.ok_or(quantity::PROBLEM)?);
+        return Ok(());
+    }
+    let Some(text) = value.as_str() else {
+        return Ok(());
+    };
+    match schema.resolved().format.as_deref() {
+        Some("date-time") => *value = Value::String(time(text, reference.ends_with("MicroTime"))?),
+        Some("byte") => {
+            if let Some(place) = base64::first_illegal(text) {
+                return Err(format!("illegal base64 data at input byte {place}"));
+            }
+        }
+        Some(_) | None => {}
     }
     Ok(())
 }

@@ -106,11 +106,8 @@ impl Presentation {
             }
             Self::Table(form) => form.of_list(resource, list, now),
         };
-        let custom = resource.custom.as_ref();
-        let warnings = custom
-            .and_then(|custom| custom.deprecation.clone())
-            .into_iter()
-            .collect();
+        let warnings = resource.deprecation().map(str::to_owned);
+        let warnings = warnings.into_iter().collect();
         Answer::Json {
             code: 200,
             body,
