@@ -1,12 +1,14 @@
-//! Pretends that a cluster runs the workloads: Deployments become available, Pods run.
+//! Pretends that a cluster runs the workloads: Deployments become available, Pods run and end.
+
+mod kubelet;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::write_options;
+use super::{delete_options, write_options};
 use crate::object;
-use crate::registry::Registry;
+use crate::registry::{DeleteOptions, Registry};
 use crate::storage::{ChangeKind, Key};
 
 /// Looks at every Deployment and Pod that changed.
@@ -14,6 +16,8 @@ use crate::storage::{ChangeKind, Key};
 pub(super) struct Workloads {
     seen: u64,
     queue: BTreeSet<Key>,
+    /// How many addresses were given to pods.
+    addresses: u32,
 }
 
 // === impl Workloads ===
@@ -29,38 +33,60 @@ impl Workloads {
         }
         self.seen = registry.store.revision();
         while let Some(key) = self.queue.pop_first() {
-            if set_status(registry, &key) {
+            let worked = if &*key.resource == "/pods" {
+                self.look_at_pod(registry, &key)
+            } else {
+                look_at_deployment(registry, &key)
+            };
+            if worked {
                 return true;
             }
         }
         false
     }
+
+    fn look_at_pod(&mut self, registry: &mut Registry, key: &Key) -> bool {
+        let Some(pod) = registry.store.get(key).cloned() else {
+            return false;
+        };
+        if object::is_being_deleted(&pod) {
+            return end_pod(registry, key, &pod);
+        }
+        let place = kubelet::Place {
+            now: registry.now(),
+            address: kubelet::address(self.addresses),
+        };
+        let worked = registry.edit_status(key, &write_options(), |pod| {
+            kubelet::observe(pod, &place);
+        });
+        self.addresses += u32::from(worked);
+        worked
+    }
 }
 
-fn set_status(registry: &mut Registry, key: &Key) -> bool {
+/// Lets a pod go that has time to end: nothing runs in it.
+fn end_pod(registry: &mut Registry, key: &Key, pod: &Value) -> bool {
+    let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    if grace.unwrap_or_default() == 0 {
+        return false;
+    }
+    let options = DeleteOptions {
+        grace_seconds: Some(0),
+        expected_uid: Some(object::uid(pod).to_owned()),
+        ..delete_options()
+    };
+    registry
+        .target_of(key)
+        .is_some_and(|target| registry.delete(&target, &options).is_ok())
+}
+
+fn look_at_deployment(registry: &mut Registry, key: &Key) -> bool {
     let now = registry.now();
-    registry.edit_status(key, &write_options(), |object| {
-        if object::is_being_deleted(object) {
-            return;
-        }
-        if &*key.resource == "/pods" {
-            run_pod(object, &now);
-        } else {
-            make_available(object, &now);
+    registry.edit_status(key, &write_options(), |deployment| {
+        if !object::is_being_deleted(deployment) {
+            make_available(deployment, &now);
         }
     })
-}
-
-fn run_pod(pod: &mut Value, now: &str) {
-    if pod["status"]["phase"] != "Pending" {
-        return;
-    }
-    pod["status"]["phase"] = json!("Running");
-    pod["status"]["startTime"] = json!(now);
-    for kind in ["Initialized", "ContainersReady", "Ready"] {
-        let condition = json!({ "type": kind, "status": "True" });
-        crate::registry::set_condition(&mut pod["status"]["conditions"], condition, now);
-    }
 }
 
 fn make_available(deployment: &mut Value, now: &str) {
