@@ -22,8 +22,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tower::Service as _;
 
+use crate::base64;
 use crate::http::{ResponseBody, Service};
-use crate::registry::base64;
 use crate::task;
 use crate::tls::Tls;
 
@@ -152,7 +152,7 @@ impl Listening {
 
     fn kubeconfig_of(&self, user: &str) -> String {
         let authority = self.ca_certificate().map_or_else(String::new, |pem| {
-            let data = base64(pem.as_bytes());
+            let data = base64::encode(pem.as_bytes());
             format!("\n    certificate-authority-data: {data}")
         });
         format!(

@@ -1,9 +1,9 @@
 //! The rules for what is in an object beside its metadata.
 
-use serde_json::{Value, json};
-
 mod roles;
 mod workloads;
+
+use serde_json::{Value, json};
 
 use super::{Target, immutable, pods, services};
 use crate::object;

@@ -1,0 +1,141 @@
+//! What built-in kinds do beside being stored: pods, services and service accounts as a typed client
+//! sees them.
+
+use std::time::Duration;
+
+use homeostat_apiserver::ApiServer;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Pod, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::{EvictParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+fn code(error: &kube::Error) -> u16 {
+    let kube::Error::Api(status) = error else {
+        return 0;
+    };
+    status.code
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_run_are_evicted_and_end() {
+    let server = ApiServer::builder().workloads(true).build();
+    let client = server.client();
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client);
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "p", "labels": { "app": "a" } },
+        "spec": { "containers": [{ "name": "c", "image": "i" }], "nodeName": "n" },
+    }))
+    .unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let budget: PodDisruptionBudget = serde_json::from_value(json!({
+        "metadata": { "name": "b" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "a" } } },
+    }))
+    .unwrap();
+    budgets
+        .create(&PostParams::default(), &budget)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let status = pods.get("p").await.unwrap().status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.2"));
+    let container = &status.container_statuses.unwrap()[0];
+    assert!(container.ready && container.state.as_ref().unwrap().running.is_some());
+
+    // Nobody has looked at the budget, so nobody knows whether the pod can be spared.
+    let refused = pods.evict("p", &EvictParams::default()).await.unwrap_err();
+    assert_eq!(code(&refused), 429);
+    let seen = json!({ "status": {
+        "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0,
+        "expectedPods": 1,
+    } });
+    budgets
+        .patch_status("b", &PatchParams::default(), &Patch::Merge(&seen))
+        .await
+        .unwrap();
+    pods.evict("p", &EvictParams::default()).await.unwrap();
+    let noted = budgets.get("b").await.unwrap().status.unwrap();
+    assert_eq!(noted.disruptions_allowed, Some(0));
+    assert!(noted.disrupted_pods.unwrap().contains_key("p"));
+    // It has time to end, and takes none.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(pods.get_opt("p").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn service_accounts_get_tokens() {
+    let server = ApiServer::builder().build();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
+    let request: TokenRequest = serde_json::from_value(json!({
+        "metadata": {}, "spec": { "audiences": ["vault"], "expirationSeconds": 600 },
+    }))
+    .unwrap();
+    let missing = accounts
+        .create_token_request("a", &PostParams::default(), &request)
+        .await
+        .unwrap_err();
+    assert_eq!(code(&missing), 404);
+    let account: ServiceAccount =
+        serde_json::from_value(json!({ "metadata": { "name": "a" } })).unwrap();
+    accounts
+        .create(&PostParams::default(), &account)
+        .await
+        .unwrap();
+    let answer = accounts
+        .create_token_request("a", &PostParams::default(), &request)
+        .await
+        .unwrap();
+    let status = answer.status.unwrap();
+    assert_eq!(status.token.unwrap().split('.').count(), 3);
+    assert_eq!(
+        status.expiration_timestamp.unwrap().0.to_string(),
+        "2026-01-01T00:10:00Z"
+    );
+    assert_eq!(answer.spec.unwrap().audiences.unwrap(), ["vault"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_get_ports_on_nodes_that_no_other_has() {
+    let server = ApiServer::builder().build();
+    let services: Api<Service> = Api::default_namespaced(server.client());
+    let service = |name: &str, spec: Value| -> Service {
+        serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
+    };
+    let ports = json!([{ "port": 80 }, { "port": 81, "name": "b", "nodePort": 30_080 }]);
+    let first = service("a", json!({ "type": "NodePort", "ports": ports }));
+    let created = services
+        .create(&PostParams::default(), &first)
+        .await
+        .unwrap();
+    let spec = created.spec.unwrap();
+    assert_eq!(spec.external_traffic_policy.as_deref(), Some("Cluster"));
+    let given = spec.ports.unwrap()[0].node_port.unwrap();
+    assert!((30_000..=32_767).contains(&given));
+
+    // What a change leaves out is kept, and goes with the type that needs it.
+    let patch = |spec: Value| Patch::Merge(json!({ "spec": spec }));
+    let params = PatchParams::default();
+    let kept = patch(json!({ "ports": [{ "port": 80 }] }));
+    let kept = services.patch("a", &params, &kept).await.unwrap();
+    assert_eq!(kept.spec.unwrap().ports.unwrap()[0].node_port, Some(given));
+    for (port, expected) in [(given, 422), (80, 422)] {
+        let ports = json!([{ "port": 80, "nodePort": port }]);
+        let other = service("b", json!({ "type": "NodePort", "ports": ports }));
+        let refused = services.create(&PostParams::default(), &other).await;
+        assert_eq!(code(&refused.unwrap_err()), expected);
+    }
+    let inner = patch(json!({ "type": "ClusterIP" }));
+    let inner = services.patch("a", &params, &inner).await.unwrap();
+    let spec = inner.spec.unwrap();
+    assert_eq!(spec.ports.unwrap()[0].node_port, None);
+    assert_eq!(spec.external_traffic_policy, None);
+    assert!(spec.cluster_ip.is_some());
+    let outer = patch(json!({ "type": "ExternalName", "externalName": "example.com" }));
+    let outer = services.patch("a", &params, &outer).await.unwrap();
+    assert_eq!(outer.spec.unwrap().cluster_ip, None);
+}
