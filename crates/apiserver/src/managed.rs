@@ -186,6 +186,17 @@ pub(crate) fn apply(
     })
 }
 
+/// The paths of the fields that two objects have with the same values.
+pub(crate) fn common_fields(schema: &Schema, one: &Value, other: &Value) -> Vec<String> {
+    let Comparison {
+        added,
+        modified,
+        removed,
+    } = compare(schema, one, other);
+    let differing = added.union(&modified).union(&removed);
+    to_set(Some(schema), one).difference(&differing).paths()
+}
+
 /// Removes what the manager applied before and does not any more, unless somebody else owns it.
 fn prune(
     schema: &Schema,

@@ -49,6 +49,8 @@ pub(crate) struct Custom {
     pub(crate) scale: Option<ScalePaths>,
     /// The version in which objects are stored.
     pub(crate) storage_version: String,
+    /// The schema of that version, if it is another one.
+    pub(crate) storage_schema: Option<Schema>,
     /// The schema as the definition states it.
     pub(crate) structural: Value,
     /// The rules that it states.
@@ -190,6 +192,11 @@ impl Resource {
         }
     }
 
+    /// Whether its objects define custom resources.
+    pub(crate) fn is_definition(&self) -> bool {
+        self.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
+
     pub(crate) fn is_custom(&self) -> bool {
         self.custom.is_some()
     }
@@ -207,4 +214,25 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
 /// The group of an apiVersion.
 pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Sorts versions as the API does: `v2`, `v1`, `v1beta1`, `v1alpha1`, then what is no version.
+pub(crate) fn version_priority(version: &str) -> (u8, i64, i64, String) {
+    let number = |text: &str| text.parse::<i64>().ok();
+    let parsed = version.strip_prefix('v').and_then(|rest| {
+        if let Some(major) = number(rest) {
+            return Some((0, major, 0));
+        }
+        let (stage, name) = if rest.contains("beta") {
+            (1, "beta")
+        } else {
+            (2, "alpha")
+        };
+        let (major, minor) = rest.split_once(name)?;
+        Some((stage, number(major)?, number(minor)?))
+    });
+    match parsed {
+        Some((stage, major, minor)) => (stage, -major, -minor, String::new()),
+        None => (3, 0, 0, version.to_owned()),
+    }
 }

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin};
+pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin, prune_custom};
 pub(crate) use self::rules::{Findings, Rules};
-pub(crate) use self::structural::from_structural;
-pub(crate) use self::validate::{decode_base64, validate};
+pub(crate) use self::structural::{from_structural, structural_problems};
+pub(crate) use self::validate::validate;
 
 /// The shape of a value.
 #[derive(Debug, Clone, Default, Deserialize)]

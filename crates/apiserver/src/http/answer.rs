@@ -46,6 +46,14 @@ impl Answer {
         }
     }
 
+    /// Adds a warning in front of the others. Only answers with a JSON body carry any.
+    pub(crate) fn warn(&mut self, warning: String) {
+        match self {
+            Self::Json { warnings, .. } => warnings.insert(0, warning),
+            Self::Document { .. } | Self::Text { .. } | Self::Events(_) => {}
+        }
+    }
+
     /// What a mux answers that serves nothing under the path.
     pub(crate) fn page_not_found() -> Self {
         Self::Text {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::media::{MEDIA_TYPES, ranges};
 use super::{Answer, Route, openapi};
-use crate::resource::{Catalog, Resource, api_version};
+use crate::resource::{Catalog, Resource, api_version, version_priority};
 use crate::status::Status;
 
 /// Answers a request about what is served.
@@ -106,29 +106,8 @@ fn versions_of<'a>(catalog: &'a Catalog, group: &str) -> Vec<&'a str> {
             versions.push(&resource.version);
         }
     }
-    versions.sort_by_key(|version| priority(version));
+    versions.sort_by_key(|version| version_priority(version));
     versions
-}
-
-/// Sorts versions as the API does: `v2`, `v1`, `v1beta1`, `v1alpha1`, then what is no version.
-fn priority(version: &str) -> (u8, i64, i64, String) {
-    let number = |text: &str| text.parse::<i64>().ok();
-    let parsed = version.strip_prefix('v').and_then(|rest| {
-        if let Some(major) = number(rest) {
-            return Some((0, major, 0));
-        }
-        let (stage, name) = if rest.contains("beta") {
-            (1, "beta")
-        } else {
-            (2, "alpha")
-        };
-        let (major, minor) = rest.split_once(name)?;
-        Some((stage, number(major)?, number(minor)?))
-    });
-    match parsed {
-        Some((stage, major, minor)) => (stage, -major, -minor, String::new()),
-        None => (3, 0, 0, version.to_owned()),
-    }
 }
 
 /// `/api/v1`, `/apis/<group>/<version>`

@@ -75,6 +75,14 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
             };
         }
     };
+    let mut outcome = carry_on(core, &target, verb, request).await;
+    if let Some(deprecation) = target.resource.deprecation() {
+        outcome.answer.warn(deprecation.to_owned());
+    }
+    outcome
+}
+
+async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incoming) -> Outcome {
     let presentation = match Presentation::choose(&target.resource, request, verb == Verb::Watch) {
         Ok(presentation) => presentation,
         Err(status) => {
@@ -86,10 +94,10 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
     };
     let result = match verb {
         Verb::Watch => open_watch(core, target.clone(), request, presentation),
-        Verb::List => list(core, &target, request, presentation).await,
-        Verb::Get => get(core, &target, request, presentation).await,
+        Verb::List => list(core, target, request, presentation).await,
+        Verb::Get => get(core, target, request, presentation).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
-            return write(core, &target, verb, request, presentation);
+            return write(core, target, verb, request, presentation);
         }
     };
     Outcome {
@@ -131,9 +139,7 @@ async fn get(
         }
         registry.get(target)
     })?;
-    let warnings = target.resource.deprecation().map(str::to_owned);
-    let warnings = warnings.into_iter().collect();
-    Ok(presentation.object(&target.resource, &object, 200, warnings, core.now()))
+    Ok(presentation.object(&target.resource, &object, 200, Vec::new(), core.now()))
 }
 
 async fn list(
@@ -322,15 +328,12 @@ fn write(
     });
     let answer = match result {
         Ok(Written::Object(reply)) => {
-            let mut warnings = reply.warnings;
-            warnings.extend(target.resource.deprecation().map(str::to_owned));
-            presentation.object(
-                &target.resource,
-                &reply.body,
-                reply.code,
+            let Reply {
+                code,
+                body,
                 warnings,
-                core.now(),
-            )
+            } = reply;
+            presentation.object(&target.resource, &body, code, warnings, core.now())
         }
         Ok(Written::List(list)) => presentation.list(&target.resource, list, core.now()),
         Err(status) => status.into(),

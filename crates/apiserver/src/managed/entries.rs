@@ -86,6 +86,11 @@ impl Managers {
     }
 
     /// Reads `managedFields`.
+    /// The versions in which managers wrote.
+    pub(crate) fn api_versions(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(|writer| &*writer.api_version)
+    }
+
     pub(crate) fn read(list: &Value) -> Self {
         let mut managers = Self::default();
         for entry in list.as_array().into_iter().flatten() {

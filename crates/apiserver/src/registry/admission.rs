@@ -84,6 +84,9 @@ impl Registry {
         if resource.is("", "services") {
             return self.allocate_for_service(target, body, old);
         }
+        if old.is_some() && resource.is_definition() {
+            super::definitions::note_storage(body);
+        }
         if old.is_some() || resource.is_custom() {
             return Ok(());
         }

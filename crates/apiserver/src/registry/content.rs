@@ -5,7 +5,7 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-use super::{Target, immutable, pods, services};
+use super::{Target, definitions, immutable, pods, services};
 use crate::object;
 use crate::quantity;
 use crate::resource::Resource;
@@ -18,6 +18,9 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
     if resource.is("", "pods") {
         let subresource = target.subresource.as_deref();
         return old.map_or_else(Vec::new, |old| pods::causes(subresource, object, old));
+    }
+    if resource.is_definition() {
+        return definitions::causes(object, old);
     }
     if target.subresource.is_some() {
         return Vec::new();

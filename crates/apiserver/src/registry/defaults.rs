@@ -90,7 +90,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         label_namespace(object);
         return;
     }
-    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+    if resource.is_definition() {
         super::definitions::complete(object);
     }
     kinds::complete(resource, object);

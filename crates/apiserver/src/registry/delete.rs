@@ -3,7 +3,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{ListOptions, Registry, Reply, Target, has_generation, present};
+use super::{ListOptions, Registry, Reply, Target, definitions, has_generation, present};
 use crate::environment::seconds;
 use crate::object;
 use crate::resource::{DeleteAnswer, Resource};
@@ -213,6 +213,9 @@ impl Registry {
         }
         if resource.is("", "namespaces") {
             new["status"]["phase"] = json!("Terminating");
+        }
+        if resource.is_definition() && !object::is_being_deleted(old) {
+            definitions::note_deletion(&mut new, &self.now());
         }
         let grace = grace_seconds(resource, old, options);
         let marked_grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64();

@@ -17,6 +17,10 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
     or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', \
     regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or \
+    '-', start with an alphabetic character, and end with an alphanumeric character (e.g. \
+    'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric \
     characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
@@ -179,6 +183,20 @@ fn key_causes(field: &str, key: &str, shown: &str) -> Vec<Cause> {
         .iter()
         .map(|why| Cause::invalid(field, &json!(shown), why))
         .collect()
+}
+
+/// What is wrong with a domain.
+pub(super) fn subdomain_problem(text: &str) -> Option<&'static str> {
+    (!is_subdomain(text)).then_some(SUBDOMAIN)
+}
+
+/// What is wrong with the name of a resource or a version.
+pub(super) fn label_1035_problem(text: &str) -> Option<&'static str> {
+    if text.len() > 63 {
+        return Some("must be no more than 63 bytes");
+    }
+    let fits = is_label_text(text) && text.starts_with(|c: char| c.is_ascii_lowercase());
+    (!fits).then_some(LABEL_1035)
 }
 
 fn is_subdomain(text: &str) -> bool {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Registry, Target, WriteOptions, accept};
 use crate::managed::{self, Context, Managers, Reach, Writer};
 use crate::object;
+use crate::schema::prune_custom;
 
 /// The managers that an object names.
 pub(super) fn of(object: &Value) -> Managers {
@@ -62,6 +63,9 @@ impl Registry {
         managers: Managers,
         options: &WriteOptions,
     ) -> Managers {
+        if self.is_beyond_versions(target, new, &managers) {
+            return Managers::default();
+        }
         let subresource = target.subresource.as_deref().unwrap_or_default();
         let api_version = target.resource.api_version();
         let writer = Writer::update(&options.manager, &api_version, subresource);
@@ -76,5 +80,21 @@ impl Registry {
         let is_new = old.is_none();
         let old = old.map_or_else(|| accept::nothing(&target.resource), without);
         managed::update(context, &old, is_new, &without(new), managers)
+    }
+
+    /// Whether a custom object has members that are not known in a version in which one of its
+    /// managers wrote. The recorded server then cannot compare, and forgets all managers.
+    fn is_beyond_versions(&self, target: &Target, object: &Value, managers: &Managers) -> bool {
+        let resource = &target.resource;
+        let own = resource.api_version();
+        let others = managers.api_versions().filter(|version| *version != own);
+        resource.is_custom()
+            && others
+                .filter_map(|other| other.split_once('/'))
+                .filter_map(|(group, version)| self.catalog.find(group, version, &resource.plural))
+                .any(|other| {
+                    let mut object = object.clone();
+                    !prune_custom(&mut object, &other.schema).unknown.is_empty()
+                })
     }
 }

@@ -2,6 +2,7 @@
 
 mod apply;
 mod json_patch;
+mod last_applied;
 mod merge_patch;
 mod strategic;
 

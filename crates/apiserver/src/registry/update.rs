@@ -137,7 +137,7 @@ impl Registry {
     pub(super) fn erase(&mut self, target: &Target) -> Option<Object> {
         let key = target.key();
         let last = self.store.remove(&key);
-        self.definition_removed(&key);
+        self.definition_removed(&key, last.as_ref());
         last
     }
 }

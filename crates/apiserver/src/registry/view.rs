@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::autoscalers;
 use crate::resource::{Resource, api_version};
-use crate::schema::decode_custom;
+use crate::schema::{decode_custom, prune_custom};
 use crate::storage::Object;
 
 /// The names that members of an Event have in `events.k8s.io/v1` and in `v1`, where it is stored.
@@ -43,9 +43,11 @@ pub(crate) fn present(resource: &Resource, object: &Object) -> Object {
     if autoscalers::is_old(resource) {
         autoscalers::to_old(&mut shown);
     }
-    if resource.is_custom() {
-        // A version may have defaults that are newer than the object, and fields of its own.
+    if same_version {
+        // There may be defaults that are newer than the object.
         decode_custom(&mut shown, &resource.schema);
+    } else if resource.is_custom() {
+        prune_custom(&mut shown, &resource.schema);
     }
     Arc::new(shown)
 }
@@ -61,6 +63,10 @@ pub(super) fn to_storage(resource: &Resource, object: &mut Value) {
     if autoscalers::is_old(resource) {
         autoscalers::to_new(object);
         object["apiVersion"] = json!("autoscaling/v2");
+    }
+    let custom = resource.custom.as_ref();
+    if let Some(schema) = custom.and_then(|custom| custom.storage_schema.as_ref()) {
+        prune_custom(object, schema);
     }
     if is_new_event(resource) {
         rename(object, |new, old| (new, old));

@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource, column};
+use super::{
+    Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource, column,
+    version_priority,
+};
 use crate::object;
 use crate::schema::{Rules, Schema, from_structural};
 
@@ -20,10 +23,7 @@ const VERBS: [&str; 8] = [
 
 /// The resources that an established definition serves: one for each served version.
 pub(crate) fn from_definition(definition: &Value) -> Vec<Resource> {
-    let versions = definition["spec"]["versions"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    versions
+    versions_of(definition)
         .iter()
         .filter(|version| version["served"] == true)
         .map(|version| served(definition, version))
@@ -49,11 +49,7 @@ fn served(definition: &Value, version: &Value) -> Resource {
     let status = version["subresources"]["status"].is_object();
     let scale = scale_paths(&version["subresources"]["scale"]);
     let structural = version["schema"]["openAPIV3Schema"].clone();
-    let mut schema = from_structural(&structural);
-    schema
-        .fields
-        .insert("metadata".to_owned(), Schema::object_meta());
-    schema.preserve_unknown |= spec["preserveUnknownFields"] == true;
+    let stored = storage_version(definition);
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Resource {
         storage: Arc::from(format!("{group}/{plural}")),
@@ -80,16 +76,17 @@ fn served(definition: &Value, version: &Value) -> Resource {
             delete_answers: DeleteAnswer::Status,
             filled: Value::Null,
         },
-        schema,
+        schema: schema_of(definition, version),
         custom: Some(Custom {
             scale,
             has_defaults: has_defaults(&structural),
             // What is wrong was found when the definition was written.
             rules: Rules::compile(&structural, "").0,
             structural,
-            storage_version: storage_version(definition),
+            storage_version: text(&stored["name"]),
+            storage_schema: (stored != version).then(|| schema_of(definition, stored)),
             terminating: object::is_being_deleted(definition),
-            deprecation: deprecation(&group, &kind, version),
+            deprecation: deprecation(definition, version),
         }),
         group,
         plural,
@@ -109,18 +106,21 @@ fn has_defaults(schema: &Value) -> bool {
 }
 
 /// The version in which objects are stored: the one that says so.
-fn storage_version(definition: &Value) -> String {
-    let versions = definition["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let stored = versions
-        .into_iter()
-        .find(|version| version["storage"] == true);
-    stored
-        .and_then(|version| version["name"].as_str())
-        .unwrap_or_default()
-        .to_owned()
+fn storage_version(definition: &Value) -> &Value {
+    let mut versions = versions_of(definition).iter();
+    versions
+        .find(|version| version["storage"] == true)
+        .unwrap_or(&Value::Null)
+}
+
+/// The schema of a version, with what every object has.
+fn schema_of(definition: &Value, version: &Value) -> Schema {
+    let mut schema = from_structural(&version["schema"]["openAPIV3Schema"]);
+    schema
+        .fields
+        .insert("metadata".to_owned(), Schema::object_meta());
+    schema.preserve_unknown |= definition["spec"]["preserveUnknownFields"] == true;
+    schema
 }
 
 fn subresources(kind: &str, status: bool, scale: bool) -> Vec<Subresource> {
@@ -150,17 +150,32 @@ fn scale_paths(scale: &Value) -> Option<ScalePaths> {
     })
 }
 
-fn deprecation(group: &str, kind: &str, version: &Value) -> Option<String> {
+/// What the users of a deprecated version are told: what the definition says, or which version to use.
+fn deprecation(definition: &Value, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;
     }
-    Some(version["deprecationWarning"].as_str().map_or_else(
-        || {
-            format!(
-                "{group}/{} {kind} is deprecated",
-                version["name"].as_str().unwrap_or_default()
-            )
-        },
-        str::to_owned,
-    ))
+    if let Some(warning) = version["deprecationWarning"].as_str() {
+        return Some(warning.to_owned());
+    }
+    let group = definition["spec"]["group"].as_str().unwrap_or_default();
+    let kind = &definition["status"]["acceptedNames"]["kind"];
+    let kind = kind.as_str().unwrap_or_default();
+    let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+    let own = name(version);
+    let better = versions_of(definition)
+        .iter()
+        .filter(|other| other["served"] == true && other["deprecated"] != true)
+        .map(name)
+        .filter(|other| version_priority(other) < version_priority(&own))
+        .min_by_key(|other| version_priority(other));
+    let advice = better.map_or_else(String::new, |better| {
+        format!("; use {group}/{better} {kind}")
+    });
+    Some(format!("{group}/{own} {kind} is deprecated{advice}"))
+}
+
+fn versions_of(definition: &Value) -> &[Value] {
+    let versions = definition["spec"]["versions"].as_array();
+    versions.map_or(&[], Vec::as_slice)
 }

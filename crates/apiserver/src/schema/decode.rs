@@ -13,6 +13,8 @@ pub(crate) struct Decoded {
     pub(crate) unknown: Vec<String>,
     /// The first member that has the wrong type.
     pub(crate) problem: Option<String>,
+    /// Defaults are not filled in.
+    without_defaults: bool,
 }
 
 /// Members that every object has beside those of its schema.
@@ -212,6 +214,18 @@ pub(crate) fn decode_custom(object: &mut Value, schema: &Schema) -> Decoded {
     decoded
 }
 
+/// Drops what the schema does not know. Answers what that was.
+pub(crate) fn prune_custom(object: &mut Value, schema: &Schema) -> Decoded {
+    let mut decoded = Decoded {
+        without_defaults: true,
+        ..Decoded::default()
+    };
+    if let Some(members) = object.as_object_mut() {
+        custom_struct(members, schema, "", true, &mut decoded);
+    }
+    decoded
+}
+
 fn custom(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
     if let Some(members) = value.as_object_mut() {
         custom_struct(members, schema, path, schema.embedded, decoded);
@@ -249,6 +263,7 @@ fn custom_struct(
     });
     for (name, field) in &schema.fields {
         if let Some(default) = &field.default
+            && !decoded.without_defaults
             && !members.contains_key(name)
         {
             members.insert(name.clone(), default.clone());

@@ -1,7 +1,10 @@
+mod problems;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub(crate) use self::problems::structural_problems;
 use super::{Schema, TypeName};
 
 /// The schema that a custom resource definition states in `openAPIV3Schema`.

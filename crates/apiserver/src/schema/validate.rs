@@ -2,7 +2,7 @@
 
 mod format;
 
-pub(crate) use self::format::{decode_base64, duration_nanoseconds};
+pub(super) use self::format::duration_nanoseconds;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::check_identity;
-use crate::managed::{self, Context, Writer};
+use super::{check_identity, last_applied};
+use crate::managed::{self, Context, Managers, Writer};
 use crate::object;
 use crate::registry::update::Origin;
 use crate::registry::{Registry, Reply, Target, WriteOptions, accept, ownership, present, scale};
@@ -61,8 +61,21 @@ impl Registry {
             writer: &writer,
             now: Some(&now),
         };
-        let applied = managed::apply(context, &shown, &config, managers, force)?;
-        let new = applied.object.unwrap_or(shown);
+        let goes_on = target.subresource.is_none()
+            && last_applied::goes_on(&options.manager, live.as_deref());
+        let apply = |force| managed::apply(context, &shown, &config, managers.clone(), force);
+        let applied = match apply(force) {
+            Err(conflicts)
+                if goes_on && last_applied::may_take(&resource.schema, &shown, &conflicts) =>
+            {
+                apply(true)?
+            }
+            applied => applied?,
+        };
+        let mut new = applied.object.unwrap_or(shown);
+        if goes_on {
+            last_applied::refresh(&mut new, body);
+        }
         let managers = Some(applied.managers);
         match stored {
             Some(old) if target.is_subresource("scale") => {
@@ -71,22 +84,30 @@ impl Registry {
                 self.change(target, wanted, managers, &old, Origin::Patch, options)
             }
             Some(old) => self.change(target, new, managers, &old, Origin::Patch, options),
-            None => {
-                let mut new = new;
-                accept::settle_namespace(target, &mut new)?;
-                let mut warnings = accept::decode(&resource, &mut new, Origin::Patch, options)?;
-                if !object::uid(&new).is_empty() {
-                    return Err(uid_of_nothing(target, object::uid(&new)));
-                }
-                object::metadata_mut(&mut new).remove("resourceVersion");
-                let body = self.create_decoded(target, new, managers, options, &mut warnings)?;
-                Ok(Reply {
-                    code: 201,
-                    body,
-                    warnings,
-                })
-            }
+            None => self.apply_new(target, new, managers, options),
         }
+    }
+
+    /// Creates an object from a configuration that was applied.
+    fn apply_new(
+        &mut self,
+        target: &Target,
+        mut new: Value,
+        managers: Option<Managers>,
+        options: &WriteOptions,
+    ) -> Result<Reply, Status> {
+        accept::settle_namespace(target, &mut new)?;
+        let mut warnings = accept::decode(&target.resource, &mut new, Origin::Patch, options)?;
+        if !object::uid(&new).is_empty() {
+            return Err(uid_of_nothing(target, object::uid(&new)));
+        }
+        object::metadata_mut(&mut new).remove("resourceVersion");
+        let body = self.create_decoded(target, new, managers, options, &mut warnings)?;
+        Ok(Reply {
+            code: 201,
+            body,
+            warnings,
+        })
     }
 }
 

@@ -122,6 +122,9 @@ fn merge_list(
     order: Option<&Vec<Value>>,
     field: &Schema,
 ) -> Result<Vec<Value>, Status> {
+    if let Some(order) = order {
+        check_order(patch, order, field.patch_merge_key.as_deref())?;
+    }
     let Some(key) = field.patch_merge_key.as_deref() else {
         let mut merged = original.to_vec();
         merged.extend(
@@ -189,6 +192,32 @@ fn merge_key<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value
         .ok_or_else(|| failure(&format!("map: does not contain declared merge key: {key}")))
 }
 
+/// Elements of a patch must stand in the order that it names, each of them.
+fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Status> {
+    let mut rest = order.iter();
+    let kept = patch
+        .iter()
+        .filter(|element| element.get(DIRECTIVE).is_none());
+    for element in kept {
+        let own = identity(element, key);
+        if !rest.any(|other| identity(other, key) == own) {
+            return Err(failure(&format!(
+                "the elements of a list in the patch do not stand in the order of its \
+                 $setElementOrder: {own} has no place there"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What tells an element of a list from the others.
+fn identity<'a>(element: &'a Value, key: Option<&str>) -> &'a Value {
+    match key {
+        Some(key) if element.is_object() => &element[key],
+        Some(_) | None => element,
+    }
+}
+
 /// Orders a merged list: elements of the patch in the patch's order, the others among them as they
 /// stood on the server.
 fn arrange(
@@ -197,14 +226,10 @@ fn arrange(
     server_order: &[Value],
     key: Option<&str>,
 ) -> Vec<Value> {
-    let identity = |element: &Value| match key {
-        Some(key) if element.is_object() => element[key].clone(),
-        Some(_) | None => element.clone(),
-    };
     let place = |order: &[Value], element: &Value| {
         order
             .iter()
-            .position(|other| identity(other) == identity(element))
+            .position(|other| identity(other, key) == identity(element, key))
     };
     let (mut patched, mut others): (Vec<&Value>, Vec<&Value>) = merged
         .iter()

@@ -7,6 +7,7 @@ use kube_cel::cel::Value as Seen;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::{Number, Value};
 
+use crate::base64;
 use crate::schema::validate::duration_nanoseconds;
 
 /// Words that cannot be the name of a member in an expression.
@@ -117,7 +118,7 @@ fn seen_text(schema: &Value, raw: &str) -> Seen {
             let nanoseconds = duration_nanoseconds(raw);
             nanoseconds.map(|nanoseconds| Seen::Duration(TimeDelta::nanoseconds(nanoseconds)))
         }
-        "byte" => crate::schema::decode_base64(raw).map(|bytes| Seen::Bytes(Arc::new(bytes))),
+        "byte" => base64::decode(raw).map(|bytes| Seen::Bytes(Arc::new(bytes))),
         _ => None,
     };
     special.unwrap_or_else(|| text(raw))

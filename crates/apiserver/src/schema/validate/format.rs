@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::base64;
+
 /// Whether a text has a format. One that is not known restricts nothing.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
@@ -11,7 +13,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uuid" => is_uuid(text),
-        "byte" => decode_base64(text).is_some(),
+        "byte" => base64::first_illegal(text).is_none(),
         "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
             scheme.starts_with(|c: char| c.is_ascii_alphabetic())
                 && scheme
@@ -45,37 +47,6 @@ fn is_uuid(text: &str) -> bool {
     hex.len() == 32 && hex.iter().all(char::is_ascii_hexdigit)
 }
 
-/// Reads base64 with padding, as Go does: line breaks are skipped. None for anything else.
-pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let text: Vec<u8> = text.bytes().filter(|c| !b"\r\n".contains(c)).collect();
-    let padding = text.iter().rev().take_while(|c| **c == b'=').count();
-    if !text.len().is_multiple_of(4) || padding > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for group in text[..text.len() - padding].chunks(4) {
-        let mut bits = 0_u32;
-        for place in 0..4 {
-            let digit = group.get(place).map_or(Some(0), |c| base64_digit(*c))?;
-            bits = bits << 6 | u32::from(digit);
-        }
-        let [_, three @ ..] = bits.to_be_bytes();
-        bytes.extend_from_slice(&three[..group.len() - 1]);
-    }
-    Some(bytes)
-}
-
-fn base64_digit(c: u8) -> Option<u8> {
-    match c {
-        b'A'..=b'Z' => Some(c - b'A'),
-        b'a'..=b'z' => Some(c - b'a' + 26),
-        b'0'..=b'9' => Some(c - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    }
-}
-
 fn is_hostname(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 255
@@ -87,6 +58,9 @@ fn is_hostname(text: &str) -> bool {
                 && !label.ends_with('-')
         })
 }
+
+/// The nanoseconds that fit a number of 64 bits.
+const MAX_DURATION: f64 = 9.2e18;
 
 /// The units of durations, with their nanoseconds. A unit comes before its prefixes.
 const DURATION_UNITS: [(&str, f64); 9] = [
@@ -133,6 +107,3 @@ pub(crate) fn duration_nanoseconds(text: &str) -> Option<i64> {
     let sum = sum as i64;
     Some(if negative { -sum } else { sum })
 }
-
-/// The nanoseconds that fit a number of 64 bits.
-const MAX_DURATION: f64 = 9.2e18;

@@ -1,0 +1,310 @@
+//! The rules for custom resource definitions.
+
+use serde_json::{Value, json};
+
+use super::{is_established, list_of, storage_versions};
+use crate::registry::names;
+use crate::schema::{Rules, structural_problems};
+use crate::status::Cause;
+
+/// The types that a printer column can have.
+const COLUMN_TYPES: [&str; 5] = ["integer", "number", "string", "boolean", "date"];
+
+/// The rules that a definition breaks; `old` is its state before an update. What was wrong then is
+/// let pass.
+pub(in crate::registry) fn causes(definition: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut causes = state_causes(definition);
+    let Some(old) = old else { return causes };
+    if !causes.is_empty() {
+        let before = state_causes(old);
+        causes.retain(|cause| !before.contains(cause));
+    }
+    let mut fixed = vec![
+        ("group", "/spec/group"),
+        ("names.plural", "/spec/names/plural"),
+    ];
+    if is_established(old) {
+        fixed.extend([("scope", "/spec/scope"), ("names.kind", "/spec/names/kind")]);
+    }
+    for (name, path) in fixed {
+        let (new, old) = (definition.pointer(path), old.pointer(path));
+        if new != old {
+            let value = new.unwrap_or(&Value::Null);
+            causes.push(Cause::invalid(
+                format!("spec.{name}"),
+                value,
+                "field is immutable",
+            ));
+        }
+    }
+    causes
+}
+
+fn state_causes(definition: &Value) -> Vec<Cause> {
+    let spec = &definition["spec"];
+    let mut causes = identity_causes(definition);
+    let supported = ["Cluster", "Namespaced"];
+    match spec["scope"].as_str() {
+        None | Some("") => causes.push(Cause::required("spec.scope", "")),
+        Some(scope) if !supported.contains(&scope) => {
+            causes.push(Cause::not_supported(
+                "spec.scope",
+                &spec["scope"],
+                &supported,
+            ));
+        }
+        Some(_) => {}
+    }
+    if spec["preserveUnknownFields"] == true {
+        let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                   spec.versions[*].schema instead";
+        causes.push(Cause::invalid(
+            "spec.preserveUnknownFields",
+            &json!(true),
+            why,
+        ));
+    }
+    let strategy = &spec["conversion"]["strategy"];
+    if strategy
+        .as_str()
+        .is_some_and(|name| !["None", "Webhook"].contains(&name))
+    {
+        let field = "spec.conversion.strategy";
+        causes.push(Cause::not_supported(field, strategy, &["None", "Webhook"]));
+    }
+    causes.extend(versions_causes(spec));
+    causes.extend(names_causes(&spec["names"]));
+    causes.extend(stored_causes(definition));
+    causes
+}
+
+fn identity_causes(definition: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (spec, name) = (&definition["spec"], &definition["metadata"]["name"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let group = text(&spec["group"]);
+    if text(name) != format!("{}.{group}", text(&spec["names"]["plural"])) {
+        let why = "must be spec.names.plural+\".\"+spec.group";
+        causes.push(Cause::invalid("metadata.name", name, why));
+    }
+    if group.is_empty() {
+        causes.push(Cause::required("spec.group", ""));
+    } else if let Some(why) = names::subdomain_problem(&group) {
+        causes.push(Cause::invalid("spec.group", &spec["group"], why));
+    } else if !group.contains('.') {
+        let why = "should be a domain with at least one dot";
+        causes.push(Cause::invalid("spec.group", &spec["group"], why));
+    }
+    causes
+}
+
+fn versions_causes(spec: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let versions = list_of(&spec["versions"]);
+    if versions.is_empty() {
+        let why = "must have at least one version";
+        return vec![Cause::required("spec.versions", why)];
+    }
+    let first = &versions[0];
+    // What all versions have in common is reported once.
+    let common = versions
+        .iter()
+        .all(|version| version["schema"] == first["schema"]);
+    for (index, version) in versions.iter().enumerate() {
+        let place = format!("spec.versions[{index}]");
+        if let Some(why) = name_problem(&version["name"]) {
+            causes.push(Cause::invalid(
+                format!("{place}.name"),
+                &version["name"],
+                why,
+            ));
+        }
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if !schema.is_object() {
+            let field = format!("{place}.schema.openAPIV3Schema");
+            causes.push(Cause::required(field, ""));
+        } else if !common {
+            causes.extend(schema_causes(
+                schema,
+                &format!("{place}.schema.openAPIV3Schema"),
+            ));
+        } else if index == 0 {
+            causes.extend(schema_causes(schema, "spec.validation.openAPIV3Schema"));
+        }
+        causes.extend(shown_causes(version, &place));
+    }
+    if let Some(why) = name_problem(&first["name"]) {
+        causes.push(Cause::invalid("spec.version", &first["name"], why));
+    }
+    let mut seen = Vec::new();
+    for version in versions {
+        if seen.contains(&&version["name"]) {
+            causes.push(versions_cause(
+                versions,
+                "must contain unique version names",
+            ));
+            break;
+        }
+        seen.push(&version["name"]);
+    }
+    if storage_versions(spec).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        causes.push(versions_cause(versions, why));
+    }
+    causes
+}
+
+/// A cause that shows all versions, their members as the server declares them.
+fn versions_cause(versions: &[Value], why: &str) -> Cause {
+    let shown: Vec<String> = versions
+        .iter()
+        .map(|version| {
+            let flag = |member: &str| version[member] == true;
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\
+                 \"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\
+                 \"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+                version["name"],
+                flag("served"),
+                flag("storage"),
+                flag("deprecated"),
+                version["deprecationWarning"],
+            )
+        })
+        .collect();
+    Cause {
+        reason: "FieldValueInvalid",
+        field: "spec.versions".to_owned(),
+        message: format!("Invalid value: [{}]: {why}", shown.join(",")),
+    }
+}
+
+fn schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
+    let causes = structural_problems(schema, place);
+    if !causes.is_empty() {
+        return causes;
+    }
+    Rules::compile(schema, place).1
+}
+
+/// Checks what a version says beside its schema.
+fn shown_causes(version: &Value, place: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let warning = &version["deprecationWarning"];
+    if !warning.is_null() && version["deprecated"] != true {
+        let field = format!("{place}.deprecationWarning");
+        let why = "can only be set for deprecated versions";
+        causes.push(Cause::invalid(field, warning, why));
+    }
+    let scale = &version["subresources"]["scale"];
+    if scale.is_object() {
+        for (member, root) in [
+            ("specReplicasPath", ".spec."),
+            ("statusReplicasPath", ".status."),
+        ] {
+            let field = format!("{place}.subresources.scale.{member}");
+            match scale[member].as_str() {
+                None | Some("") => causes.push(Cause::required(field, "")),
+                Some(path) if !path.starts_with(root) => {
+                    let why = format!("should be a json path under {root}");
+                    causes.push(Cause::invalid(field, &scale[member], &why));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for (index, column) in list_of(&version["additionalPrinterColumns"])
+        .iter()
+        .enumerate()
+    {
+        let place = format!("{place}.additionalPrinterColumns[{index}]");
+        for member in ["name", "jsonPath"] {
+            if column[member].as_str().is_none_or(str::is_empty) {
+                causes.push(Cause::required(format!("{place}.{member}"), ""));
+            }
+        }
+        let kind = column["type"].as_str().unwrap_or_default();
+        if !COLUMN_TYPES.contains(&kind) {
+            let field = format!("{place}.type");
+            causes.push(Cause::not_supported(field, &column["type"], &COLUMN_TYPES));
+        }
+    }
+    causes
+}
+
+fn names_causes(names: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for member in ["plural", "singular", "kind", "listKind"] {
+        let field = format!("spec.names.{member}");
+        let name = &names[member];
+        // Kinds may have upper case.
+        let is_kind = ["kind", "listKind"].contains(&member);
+        let checked = name.as_str().unwrap_or_default();
+        let checked = if is_kind {
+            checked.to_lowercase()
+        } else {
+            checked.to_owned()
+        };
+        if checked.is_empty() {
+            causes.push(Cause::required(field, ""));
+        } else if let Some(why) = name_problem(&json!(checked)) {
+            causes.push(Cause::invalid(field, name, why));
+        }
+    }
+    for member in ["shortNames", "categories"] {
+        for (index, name) in list_of(&names[member]).iter().enumerate() {
+            if let Some(why) = name_problem(name) {
+                let field = format!("spec.names.{member}[{index}]");
+                causes.push(Cause::invalid(field, name, why));
+            }
+        }
+    }
+    if names["kind"].is_string() && names["kind"] == names["listKind"] {
+        let why = "kind and listKind may not be the same";
+        causes.push(Cause::invalid(
+            "spec.names.listKind",
+            &names["listKind"],
+            why,
+        ));
+    }
+    causes
+}
+
+fn name_problem(name: &Value) -> Option<&'static str> {
+    names::label_1035_problem(name.as_str().unwrap_or_default())
+}
+
+/// The versions in which objects may be stored must be there to read them.
+fn stored_causes(definition: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let field = "status.storedVersions";
+    let stored = &definition["status"]["storedVersions"];
+    let names = list_of(stored);
+    if names.is_empty() {
+        let why = "must have at least one stored version";
+        return vec![Cause::invalid(field, &Value::Null, why)];
+    }
+    let spec = &definition["spec"];
+    for (index, name) in names.iter().enumerate() {
+        let known = list_of(&spec["versions"])
+            .iter()
+            .any(|version| version["name"] == *name);
+        if !known {
+            let shown = name.as_str().unwrap_or_default();
+            let why = format!(
+                "missing from spec.versions; {shown} was previously a storage version, and must \
+                 remain in spec.versions until a storage migration ensures no data remains \
+                 persisted in {shown} and removes {shown} from status.storedVersions"
+            );
+            causes.push(Cause::invalid(format!("{field}[{index}]"), name, &why));
+        }
+    }
+    if let Some(current) = storage_versions(spec).last()
+        && !names.contains(current)
+    {
+        let shown = current.as_str().unwrap_or_default();
+        let why = format!("must have the storage version {shown}");
+        causes.push(Cause::invalid(field, stored, &why));
+    }
+    causes
+}

@@ -1,0 +1,209 @@
+//! What makes the schema of a definition not structural, or wrong in itself.
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::super::validate::validate;
+use crate::status::Cause;
+
+/// Keywords that only the structure itself may have, not what is said with `anyOf` and its like.
+const STRUCTURE_ONLY: [&str; 13] = [
+    "additionalProperties",
+    "default",
+    "description",
+    "nullable",
+    "title",
+    "type",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
+/// Keywords with a list of schemas.
+const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Checks the schema at `place` in a definition.
+pub(crate) fn structural_problems(schema: &Value, place: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if schema["type"].as_str().is_some_and(|kind| kind != "object") {
+        let why = "must be object at the root";
+        causes.push(Cause::invalid(
+            format!("{place}.type"),
+            &schema["type"],
+            why,
+        ));
+    }
+    root_metadata(&schema["properties"]["metadata"], place, &mut causes);
+    structure(schema, place, "at the root", &mut causes);
+    causes
+}
+
+/// Of the metadata of every object a schema can say something about the names alone.
+fn root_metadata(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let others = properties.filter(|(name, _)| !["name", "generateName"].contains(&name.as_str()));
+    causes.extend(others.map(|(name, _)| {
+        let field = format!("{place}.properties[metadata].properties[{name}]");
+        Cause::forbidden(field, "only name and generateName can be restricted")
+    }));
+}
+
+fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
+    let own = |keyword: &str| format!("{place}.{keyword}");
+    let flag = |keyword: &str| schema[keyword] == true;
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let place = format!("{place}.properties[{name}]");
+        structure(property, &place, "for specified object fields", causes);
+    }
+    if schema["items"].is_object() {
+        structure(
+            &schema["items"],
+            &own("items"),
+            "for specified array items",
+            causes,
+        );
+    } else if schema["type"] == "array" {
+        causes.push(Cause::required(own("items"), "must be specified"));
+    }
+    let values = &schema["additionalProperties"];
+    if values.is_object() {
+        let role = "for specified object fields";
+        structure(values, &own("additionalProperties"), role, causes);
+    }
+    let some = |schema: &Value| {
+        schema
+            .as_object()
+            .is_some_and(|members| !members.is_empty())
+    };
+    if !values.is_null() && some(&schema["properties"]) {
+        let why = "additionalProperties and properties are mutual exclusive";
+        causes.push(Cause::forbidden(own("additionalProperties"), why));
+    }
+    said_of_values(schema, place, causes);
+    let untyped = schema["type"].as_str().is_none_or(str::is_empty);
+    let open = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+    if untyped && (!open || role == "at the root") {
+        causes.push(Cause::required(
+            own("type"),
+            &format!("must not be empty {role}"),
+        ));
+    }
+    if !untyped && flag("x-kubernetes-int-or-string") {
+        let why = "must be empty if x-kubernetes-int-or-string is true";
+        causes.push(Cause::invalid(own("type"), &schema["type"], why));
+    }
+    if flag("x-kubernetes-embedded-resource") && schema["type"] != "object" {
+        let why = "must be object if x-kubernetes-embedded-resource is true";
+        causes.push(Cause::invalid(own("type"), &schema["type"], why));
+    }
+    if flag("uniqueItems") {
+        let why =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        causes.push(Cause::forbidden(own("uniqueItems"), why));
+    }
+    if schema
+        .get("$ref")
+        .is_some_and(|reference| !reference.is_null())
+    {
+        causes.push(Cause::forbidden(own("$ref"), "$ref is not supported"));
+    }
+    list_keys(schema, place, causes);
+    default(schema, &own("default"), causes);
+}
+
+/// Checks what is said about values beside the structure.
+fn said_of_values(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    if let Some(pattern) = schema["pattern"].as_str()
+        && Regex::new(pattern).is_err()
+    {
+        let field = format!("{place}.pattern");
+        let why = "must be a valid regular expression";
+        causes.push(Cause::invalid(field, &schema["pattern"], why));
+    }
+    let choice = json!([{ "type": "integer" }, { "type": "string" }]);
+    for junctor in JUNCTORS {
+        // A choice between a number and a text may say again what the structure says.
+        if schema["x-kubernetes-int-or-string"] == true && schema[junctor] == choice {
+            continue;
+        }
+        for (index, part) in schema[junctor].as_array().into_iter().flatten().enumerate() {
+            no_structure(part, &format!("{place}.{junctor}[{index}]"), causes);
+        }
+    }
+    if schema["not"].is_object() {
+        no_structure(&schema["not"], &format!("{place}.not"), causes);
+    }
+}
+
+/// Checks that a schema has no structure of its own.
+fn no_structure(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        no_structure(property, &format!("{place}.properties[{name}]"), causes);
+    }
+    if schema["items"].is_object() {
+        no_structure(&schema["items"], &format!("{place}.items"), causes);
+    }
+    said_of_values(schema, place, causes);
+    for keyword in STRUCTURE_ONLY {
+        let set = &schema[keyword];
+        if !set.is_null() && *set != false && *set != "" {
+            let field = format!("{place}.{keyword}");
+            causes.push(Cause::forbidden(field, "must be empty to be structural"));
+        }
+    }
+}
+
+fn list_keys(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    let kind = &schema["x-kubernetes-list-type"];
+    let field = format!("{place}.x-kubernetes-list-map-keys");
+    let keys = schema["x-kubernetes-list-map-keys"].as_array();
+    let keys = keys.map_or(&[][..], Vec::as_slice);
+    if let Some(name) = kind.as_str()
+        && !["atomic", "set", "map"].contains(&name)
+    {
+        let field = format!("{place}.x-kubernetes-list-type");
+        causes.push(Cause::not_supported(field, kind, &["atomic", "set", "map"]));
+    }
+    if *kind != "map" {
+        if !keys.is_empty() {
+            let why = "must be empty if x-kubernetes-list-type is not map";
+            causes.push(Cause::forbidden(field, why));
+        }
+        return;
+    }
+    if keys.is_empty() {
+        let why = "must not be empty if x-kubernetes-list-type is map";
+        causes.push(Cause::required(field, why));
+        return;
+    }
+    let items = &schema["items"];
+    for (index, key) in keys.iter().enumerate() {
+        let name = key.as_str().unwrap_or_default();
+        let property = &items["properties"][name];
+        if !property.is_object() {
+            let why = "must be the name of a property of the items";
+            causes.push(Cause::invalid(format!("{field}[{index}]"), key, why));
+            continue;
+        }
+        let required = items["required"].as_array();
+        let required = required.is_some_and(|names| names.contains(key));
+        if !required && property.get("default").is_none() {
+            let field = format!("{place}.items.properties[{name}].default");
+            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default \
+                       or be a required property";
+            causes.push(Cause::required(field, why));
+        }
+    }
+}
+
+/// A default must be a value that the schema allows.
+fn default(schema: &Value, field: &str, causes: &mut Vec<Cause>) {
+    let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
+        return;
+    };
+    causes.extend(validate(schema, default, None, field, ""));
+}
