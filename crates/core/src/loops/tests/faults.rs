@@ -505,10 +505,13 @@ fn a_driver_that_shows_nothing() {
         }
         world.run(&[Cause::Own]);
     }
-    check(&world, expect![[r#"
+    check(
+        &world,
+        expect![[r#"
         reconcile loop: 108 runs in 2.68s did not converge
         Site default/blog: endless writes: each run has something to write, and nothing is the same in all
           What to do: find out why a run that only its own writes have caused has something to write.
         Until this ends, the object is reconciled less and less often.
-    "#]]);
+    "#]],
+    );
 }
