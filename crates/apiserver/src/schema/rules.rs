@@ -7,6 +7,7 @@ mod functions;
 mod infer;
 mod kind;
 mod parse;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -17,6 +18,7 @@ use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
 use self::functions::Budget;
+use self::stack::with_large_stack;
 use crate::status::Cause;
 
 /// The rules for a value and for its parts. Where there are none there is nothing.
@@ -70,12 +72,31 @@ impl Rules {
     /// The rules of a structural schema, and what is wrong with them. `place` is the path of the
     /// schema in its definition.
     pub(crate) fn compile(schema: &Value, place: &str) -> (Self, Vec<Cause>) {
-        compile::compile(schema, place)
+        if !is_ruled(schema) {
+            return (Self::default(), Vec::new());
+        }
+        let compiled = with_large_stack(|| compile::compile(schema, place));
+        compiled.unwrap_or_else(|| {
+            let why = "the rules cannot be read";
+            (Self::default(), vec![Cause::forbidden(place, why)])
+        })
     }
 
     /// Holds the rules against an object; `old` is its state before an update.
     pub(crate) fn check(&self, schema: &Value, object: &Value, old: Option<&Value>) -> Findings {
-        evaluate::check(self, schema, object, old, Budget::default())
+        if self.is_empty() {
+            return Findings::default();
+        }
+        let checked =
+            with_large_stack(|| evaluate::check(self, schema, object, old, Budget::default()));
+        checked.unwrap_or_else(|| {
+            let why = "the rules of the definition cannot be evaluated";
+            let causes = vec![Cause::invalid("<nil>", &Value::Null, why)];
+            Findings {
+                causes,
+                warnings: Vec::new(),
+            }
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -86,5 +107,16 @@ impl Rules {
             values,
         } = self;
         own.is_empty() && properties.is_empty() && items.is_none() && values.is_none()
+    }
+}
+
+/// Whether there are rules anywhere in a schema.
+fn is_ruled(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("x-kubernetes-validations") || members.values().any(is_ruled)
+        }
+        Value::Array(list) => list.iter().any(is_ruled),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::functions::Budget;
+use super::stack::with_large_stack;
 use super::{Findings, Rules, evaluate, parse};
 
 /// A schema with one rule for a value at `v`.
@@ -397,7 +398,8 @@ fn bounded() {
         (wide, 10, true),
         (wide, 1000, false),
     ] {
-        let test = parse::parse(rule).expect("it can be read");
+        let test = with_large_stack(|| parse::parse(rule).expect("it can be read"));
+        let test = test.expect("nothing panics");
         let own = super::Rule {
             test: parse::metered(test),
             source: rule.to_owned(),
@@ -415,7 +417,9 @@ fn bounded() {
         let list: Vec<u32> = (0..300).collect();
         let value = json!({ "l": list, "s": "x".repeat(100) });
         let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let findings = evaluate::check(&rules, &free, &value, None, Budget::new(steps, steps));
+        let budget = Budget::new(steps, steps);
+        let findings = with_large_stack(|| evaluate::check(&rules, &free, &value, None, budget));
+        let findings = findings.expect("nothing panics");
         let messages: Vec<&str> = findings
             .causes
             .iter()
@@ -425,3 +429,86 @@ fn bounded() {
         assert_eq!(found, stopped, "{rule}: {messages:?}");
     }
 }
+
+/// The deepest rules that are read can be evaluated.
+#[test]
+fn deepest() {
+    let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let sum = format!("1{} > 1", " + 1".repeat(90));
+    let lists = format!("{}1{} != []", "[".repeat(90), "]".repeat(90));
+    let calls = format!("'a'{} == 'a'", ".trim()".repeat(45));
+    let negated = format!("{}true{}", "!(".repeat(46), ")".repeat(46));
+    let loops = format!("{}true{}", "[1].all(x, ".repeat(30), ")".repeat(30));
+    let choices = format!("{}true", "false ? false : ".repeat(60));
+    let members = format!("!has(self.a.{}b) || true", "b.".repeat(80));
+    let many = format!("true{}", " && true".repeat(1000));
+    for rule in [sum, lists, calls, negated, loops, choices, members, many] {
+        let findings = check(&free, &json!({ "rule": rule }), &json!({}), None);
+        assert_eq!(findings, Findings::default(), "{rule}");
+    }
+}
+
+proptest::proptest! {
+    /// No text, however wrong, brings the server down: neither as a rule nor when it runs.
+    #[test]
+    fn any_text(parts in proptest::collection::vec(0..WORDS.len(), 1..12)) {
+        let words: Vec<&str> = parts.iter().map(|part| WORDS[*part]).collect();
+        let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        for rule in [words.join(""), words.join(" ")] {
+            let schema = schema(&free, &json!({ "rule": rule }));
+            let (rules, causes) = Rules::compile(&schema, "s");
+            assert_eq!(rules.is_empty(), !causes.is_empty(), "{rule}");
+            let value = json!({ "v": { "a": [1, "x", null, { "b": 0.5 }] } });
+            rules.check(&schema, &value, Some(&value));
+        }
+    }
+}
+
+const WORDS: [&str; 46] = [
+    "self",
+    "oldSelf",
+    "a",
+    ".a",
+    "[0]",
+    "['a']",
+    ".?a",
+    "[?0]",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "1",
+    "1u",
+    "-9223372036854775808",
+    "1.5",
+    "1e400",
+    "'x'",
+    "b'x'",
+    "r'\\'",
+    "\"\"\"",
+    "'\\u12'",
+    "null",
+    "true",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "==",
+    "<",
+    "in",
+    "&&",
+    "||",
+    "!",
+    "?",
+    ":",
+    "size(",
+    ".all(x, ",
+    ".map(x, x + ",
+    "has(",
+    ".optMap(x, ",
+    "duration('1h') ",
+];
