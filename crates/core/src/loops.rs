@@ -248,6 +248,19 @@ impl Config {
     }
 }
 
+// === impl Run ===
+
+impl Run {
+    fn is_write(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    fn changes_something(&self) -> bool {
+        let mut writes = self.writes.iter();
+        writes.any(|write| write.changed != Some(false))
+    }
+}
+
 // === impl Object ===
 
 impl Object {

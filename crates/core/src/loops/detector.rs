@@ -1,7 +1,7 @@
 //! Counting runs, and deciding when to look and when to judge.
 
 use super::evidence::{Evidence, Kind, Standard};
-use super::{Answer, Cause, Config, Delay, Incident, Object, Run, Verdict};
+use super::{Answer, Cause, Config, Incident, Object, Run, Verdict};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -152,18 +152,25 @@ impl<K: Ord + Clone> Detector<K> {
         keys.filter_map(|(key, state)| Some((key, state.incident()?)))
     }
 
+    /// How many keys are counted now: those that wrote lately, and those that have not been looked
+    /// through since.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Takes a key up, if it is one to count and there is a place for it.
     fn admit(&mut self, now: Time, key: &K, run: &Run) -> bool {
         if !run.is_write() || run.failed {
             return false;
         }
         let (limit, not_before) = self.sweep;
-        if self.keys.len() >= limit && now >= not_before {
+        if self.keys.len() >= limit.min(self.config.keys) && now >= not_before {
             let config = &self.config;
             self.keys.retain(|_, state| !state.rests(now, config));
             let keys = &self.keys;
             self.observed.retain(|key| keys.contains_key(key));
-            let next = (2 * keys.len()).max(FIRST_SWEEP).min(config.keys);
+            let next = (2 * keys.len()).max(FIRST_SWEEP);
             // When all places are taken, looking again at each new key would be of no use.
             let full = keys.len() >= config.keys;
             let pause = if full { config.pause } else { Duration::ZERO };
@@ -465,35 +472,6 @@ impl Count {
     fn raise(&mut self) {
         if self.is_reached() {
             self.limit = self.runs.saturating_mul(2).max(1);
-        }
-    }
-}
-
-// === impl Run ===
-
-impl Run {
-    fn is_write(&self) -> bool {
-        !self.writes.is_empty()
-    }
-
-    fn changes_something(&self) -> bool {
-        let mut writes = self.writes.iter();
-        writes.any(|write| write.changed != Some(false))
-    }
-}
-
-// === impl Incident ===
-
-impl Incident {
-    fn is_fight(&self) -> bool {
-        let mut findings = self.findings.iter();
-        findings.any(|finding| matches!(finding.verdict, Verdict::Fight { .. }))
-    }
-
-    fn delay(&self, delays: u32, config: &Config) -> Delay {
-        Delay {
-            time: config.damping.delay(delays, 0.0),
-            firm: self.is_fight(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What differs between two states of an object, and what a server has not kept of a request.
 
 use super::managed;
-use super::path::{Path, Segment};
+use super::path::{Path, Segment, has};
 use crate::compare::Shape;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -211,7 +211,9 @@ impl Walk<'_> {
             && let (Some(one), Some(other)) = (by_key(sent, &keys), by_key(after, &keys))
         {
             for (key, (_, value)) in one {
-                let after = other.get(&key).map(|(_, value)| *value);
+                // Keys that have defaults need not be sent.
+                let mut found = other.values().map(|(_, after)| *after);
+                let after = found.find(|after| has(after, &key));
                 self.kept(&path.then(Segment::Keyed(key)), value, after);
             }
         } else if sent.len() == after.len() {
@@ -289,13 +291,7 @@ pub(super) fn digest(value: &Value) -> u64 {
 /// Like [`digest`], but all times are the same.
 pub(super) fn likeness(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    feed(&mut hasher, value, &|text| {
-        if is_time(text) {
-            String::new()
-        } else {
-            text.to_owned()
-        }
-    });
+    feed(&mut hasher, value, &without_times);
     hasher.finish()
 }
 
@@ -322,13 +318,29 @@ fn feed(hasher: &mut DefaultHasher, value: &Value, text: &dyn Fn(&str) -> String
     }
 }
 
-/// Whether a text looks like `2026-01-01T00:00:00Z`, with whatever fraction and zone.
-fn is_time(text: &str) -> bool {
+/// A text without what looks like `2026-01-01T00:00:00Z`, with whatever fraction and zone.
+fn without_times(text: &str) -> String {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
-    let form = FORM.iter().zip(text.as_bytes());
-    text.len() > FORM.len()
-        && form.into_iter().all(|(form, byte)| match form {
+    let is_time = |bytes: &[u8]| {
+        let same = |(form, byte): (&u8, &u8)| match form {
             b'0' => byte.is_ascii_digit(),
             form => byte == form,
-        })
+        };
+        bytes.len() >= FORM.len() && FORM.iter().zip(bytes).all(same)
+    };
+    let mut rest = text;
+    let mut kept = String::new();
+    while let Some(first) = rest.chars().next() {
+        if is_time(rest.as_bytes()) {
+            let end = |c: char| !c.is_ascii_digit() && !".:+-Z".contains(c);
+            rest = rest
+                .get(FORM.len()..)
+                .unwrap_or_default()
+                .trim_start_matches(|c| !end(c));
+        } else {
+            kept.push(first);
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        }
+    }
+    kept
 }

@@ -5,7 +5,7 @@
 
 use super::difference::{Difference, differences, not_kept};
 use super::path::Path;
-use super::trace::{Mark, Seen, Trace};
+use super::trace::{Fight, Mark, Seen, Trace};
 use super::{Cause, Change, Config, Finding, Form, Object, Run, Sight, Verdict, Write};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -205,7 +205,12 @@ impl Watched {
             after: last.after.as_ref(),
             manager: write.manager.as_ref(),
             secret: object.is_secret(),
-            answers_a_change: !self.may_be_a_fight(kind, run, object, first.before.as_ref()),
+            fight: fight(
+                kind,
+                run,
+                object,
+                self.generation == generation(first.before.as_ref()),
+            ),
             echoed: matches!(kind, Kind::Own { echoes } if echoes.contains(object)),
         };
         for (path, trace) in &mut self.traces {
@@ -237,26 +242,6 @@ impl Watched {
             trace.last = Some(Mark::of(path, seen.after));
         }
         self.generation = generation(seen.after);
-    }
-
-    /// Whether what somebody else did to the object may be what has caused the run. If it was the
-    /// change of something else, the write is the answer to that.
-    fn may_be_a_fight(
-        &self,
-        kind: &Kind,
-        run: &Run,
-        object: &Object,
-        before: Option<&Value>,
-    ) -> bool {
-        match kind {
-            Kind::Excused => false,
-            Kind::Planned | Kind::Own { .. } => true,
-            Kind::Desired => *object == run.object && self.generation == generation(before),
-            Kind::Foreign => run.causes.iter().any(|cause| match cause {
-                Cause::Foreign(whose) => whose.as_ref().is_none_or(|whose| whose == object),
-                Cause::First | Cause::Desired | Cause::Timer | Cause::Retry | Cause::Own => false,
-            }),
-        }
     }
 
     fn trace(&mut self, path: &Path) -> Option<&mut Trace> {
@@ -331,6 +316,22 @@ impl Watched {
             });
         }
         None
+    }
+}
+
+/// Whether what somebody else did to the object may be what has caused the run. If it was the change
+/// of something else, the write is the answer to that.
+fn fight(kind: &Kind, run: &Run, object: &Object, same_generation: bool) -> Fight {
+    let own_event = |cause: &Cause| match cause {
+        Cause::Foreign(whose) => whose.as_ref().is_none_or(|whose| whose == object),
+        Cause::First | Cause::Desired | Cause::Timer | Cause::Retry | Cause::Own => false,
+    };
+    match kind {
+        Kind::Planned | Kind::Own { .. } => Fight::Possible,
+        Kind::Foreign if run.causes.iter().any(own_event) => Fight::Possible,
+        Kind::Desired if *object == run.object && same_generation => Fight::Possible,
+        Kind::Desired if *object == run.object => Fight::OverSpec,
+        Kind::Excused | Kind::Foreign | Kind::Desired => Fight::Impossible,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is reported.
 
-use super::{Manager, Object, Path};
+use super::{Config, Delay, Manager, Object, Path};
 use std::fmt;
 use std::time::Duration;
 
@@ -99,6 +99,18 @@ impl Incident {
         let place = place.unwrap_or_default();
         format!("{object}{place}: {verdict}; {}", verdict.advice())
     }
+
+    pub(super) fn is_fight(&self) -> bool {
+        let mut findings = self.findings.iter();
+        findings.any(|finding| matches!(finding.verdict, Verdict::Fight { .. }))
+    }
+
+    pub(super) fn delay(&self, delays: u32, config: &Config) -> Delay {
+        Delay {
+            time: config.damping.delay(delays, 0.0),
+            firm: self.is_fight(),
+        }
+    }
 }
 
 impl fmt::Display for Incident {
@@ -110,10 +122,14 @@ impl fmt::Display for Incident {
             damped,
         } = self;
         let time = Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        writeln!(
-            f,
-            "reconcile loop: {runs} runs in {time:?} did not converge"
-        )?;
+        if *damped {
+            writeln!(f, "reconcile loop: {runs} runs in {time:?}, and no end")?;
+        } else {
+            writeln!(
+                f,
+                "needless writes: {runs} runs in {time:?} changed nothing"
+            )?;
+        }
         for finding in findings {
             write!(f, "{finding}")?;
         }

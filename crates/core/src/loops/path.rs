@@ -68,7 +68,7 @@ impl Path {
 }
 
 /// Whether an element goes by these keys. In a request, those that have defaults may be left out.
-fn has(element: &Value, keys: &[(String, String)]) -> bool {
+pub(super) fn has(element: &Value, keys: &[(String, String)]) -> bool {
     let told = |(name, text): &(String, String)| Some(reads(element.get(name)?, text));
     let mut told = keys.iter().filter_map(told).peekable();
     told.peek().is_some() && told.all(|same| same)

@@ -1,12 +1,18 @@
 //! Faults and what is reported of them, and what must not be reported.
 
+mod course;
 #[expect(
     clippy::needless_raw_string_hashes,
     reason = "`expect-test` writes them"
 )]
 mod faults;
+#[expect(
+    clippy::needless_raw_string_hashes,
+    reason = "`expect-test` writes them"
+)]
 mod places;
 mod silence;
+mod worlds;
 
 use super::{Answer, Cause, Config, Detector, Form, Incident, Object, Run, Sight, Write};
 use crate::time::Time;
@@ -79,6 +85,11 @@ impl World {
             changed: Some(before != after),
             sight,
         });
+    }
+
+    /// Nothing happens for so long.
+    fn rest(&mut self, time: Duration) {
+        self.now += time;
     }
 
     /// Ends the run that was caused so, 20 ms after the one before.

@@ -63,8 +63,7 @@ pub(super) struct Seen<'a> {
     /// Who has written.
     pub(super) manager: Option<&'a Arc<str>>,
     pub(super) secret: bool,
-    /// Whether the write answers the change of something else.
-    pub(super) answers_a_change: bool,
+    pub(super) fight: Fight,
     /// Whether somebody else's change of this object is among the causes of the run.
     pub(super) echoed: bool,
 }
@@ -87,6 +86,18 @@ impl Mark {
             like: value.map(likeness),
         }
     }
+}
+
+/// Whether putting something back may be part of a fight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fight {
+    /// What caused the run may be the very change that it undoes.
+    Possible,
+    /// The object has a new generation. If the change that is undone is not what made it, the write
+    /// is the answer to what did.
+    OverSpec,
+    /// Something else caused the run.
+    Impossible,
 }
 
 // === impl Seen ===
@@ -141,7 +152,7 @@ impl Trace {
         let pure = matches!(seen.kind, Kind::Own { echoes } if echoes.is_empty());
         let own = pure || seen.echoed;
 
-        self.put_back += u32::from(self.is_put_back(before, after, seen));
+        self.put_back += u32::from(self.is_put_back(path, before, after, seen));
         if self.last.is_some_and(|last| last.exact != before.exact) {
             self.theirs = Some(before);
         }
@@ -171,15 +182,20 @@ impl Trace {
     }
 
     /// Whether the run has put back what somebody else had changed.
-    fn is_put_back(&self, before: Mark, after: Mark, seen: &Seen<'_>) -> bool {
+    fn is_put_back(&self, path: &Path, before: Mark, after: Mark, seen: &Seen<'_>) -> bool {
         let Some(last) = self.last else { return false };
         let changed = last.exact != before.exact;
         let again = last.like == after.like && before.exact != after.exact;
+        let possible = match seen.fight {
+            Fight::Possible => true,
+            Fight::OverSpec => !path.segments().first().is_some_and(is_answer),
+            Fight::Impossible => false,
+        };
         // Who takes away what others add may just do what they ask for, if it is another thing each
         // time.
         let same_fight =
             after.exact.is_some() || self.theirs.is_none_or(|theirs| theirs.like == before.like);
-        changed && again && same_fight && !seen.answers_a_change
+        changed && again && same_fight && possible
     }
 
     /// Follows a number, if it is one.
@@ -219,4 +235,9 @@ fn is_string_data(path: &Path, sent: &Value) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether it is a part of the object that a write may answer a new generation in.
+fn is_answer(part: &Segment) -> bool {
+    matches!(part, Segment::Member(name) if name == "status" || name == "metadata")
 }

@@ -33,15 +33,19 @@ fn alone(
 }
 
 /// H1, H2: the time of each run in the status.
-#[test]
-fn a_time_in_the_status() {
+fn time_in_the_status() -> World {
     let fields = json!({ "f:status": { "f:lastUpdated": {}, "f:phase": {} } });
     let content = |n: u64| json!({ "status": { "phase": "Ready", "lastUpdated": format!("2026-01-01T00:00:{n:02}Z") } });
     let state = |n| object(&content(n), &[("site-operator", fields.clone())]);
+    alone(100, &site(), Form::Merge, state, content)
+}
+
+#[test]
+fn a_time_in_the_status() {
     check(
-        &alone(100, &site(), Form::Merge, state, content),
+        &time_in_the_status(),
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: nondeterministic value: it is another one in each run
               .status.lastUpdated: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z", written by site-operator (Update)
               What to do: derive the value from what is observed, or write it only when something else has changed.
@@ -62,7 +66,7 @@ fn a_time_in_a_condition() {
     check(
         &alone(30, &site(), Form::Merge, content, content),
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: nondeterministic value: it is another one in each run
               .status.conditions[type=Ready].lastTransitionTime: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z"
               What to do: derive the value from what is observed, or write it only when something else has changed.
@@ -72,8 +76,7 @@ fn a_time_in_a_condition() {
 }
 
 /// H10: the variables of a container come from a map, and a hash of the template goes with them.
-#[test]
-fn the_order_of_a_map() {
+fn order_of_a_map() -> World {
     let content = |n: u64| {
         let mut env = vec![
             json!({ "name": "A", "value": "1" }),
@@ -99,10 +102,15 @@ fn the_order_of_a_map() {
         // The Deployment's own controller answers each change.
         world.run(&[Cause::Own, Cause::Foreign(Some(deployment()))]);
     }
+    world
+}
+
+#[test]
+fn the_order_of_a_map() {
     check(
-        &world,
+        &order_of_a_map(),
         expect![[r#"
-            reconcile loop: 14 runs in 330ms did not converge
+            reconcile loop: 14 runs in 330ms, and no end
             Deployment default/blog: same set in another order each time
               .spec.template.spec.containers[name=app].env: [{"name":"B","value":"2"},{"name":"C","value":"3"},{"name":"A","value":"1"}] -> [{"name":"C","value":"3"},{"name":"A","value":"1"},{"name":"B","value":"2"}]
               What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
@@ -125,7 +133,7 @@ fn the_order_of_a_map_in_a_text() {
     check(
         &alone(30, &site(), Form::Merge, content, content),
         expect![[r#"
-            reconcile loop: 14 runs in 330ms did not converge
+            reconcile loop: 14 runs in 330ms, and no end
             Site default/blog: same set in another order each time
               .metadata.annotations["example.com/config"]: "{\"b\":2,\"a\":1}" -> "{\"a\":1,\"b\":2}"
               What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
@@ -149,7 +157,7 @@ fn a_new_password() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Secret default/blog: nondeterministic value: it is another one in each run
               .data.password: (not shown)
               What to do: derive the value from what is observed, or write it only when something else has changed.
@@ -159,8 +167,7 @@ fn a_new_password() {
 }
 
 /// F3: an autoscaler sets the number of replicas, and the operator sets its own.
-#[test]
-fn a_fight_over_replicas() {
+fn fight_over_replicas() -> World {
     let fields = || json!({ "f:spec": { "f:replicas": {} } });
     let ours = object(
         &json!({ "spec": { "replicas": 3 } }),
@@ -182,10 +189,15 @@ fn a_fight_over_replicas() {
         world.run(&[Cause::Foreign(Some(deployment()))]);
         world.run(&[Cause::Own]);
     }
+    world
+}
+
+#[test]
+fn a_fight_over_replicas() {
     check(
-        &world,
+        &fight_over_replicas(),
         expect![[r#"
-            reconcile loop: 14 runs in 655ms did not converge
+            reconcile loop: 14 runs in 655ms, and no end
             Deployment default/blog: fight with autoscaler: each undoes what the other writes
               .spec.replicas: 5 -> 3, written by autoscaler (Update) and site-operator (Update)
               What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
@@ -198,15 +210,15 @@ fn a_fight_over_replicas() {
 #[test]
 fn a_fight_over_an_annotation() {
     let fields = || json!({ "f:metadata": { "f:annotations": { "f:example.com/owner": {} } } });
-    let content = |who: &str, n: u64| json!({ "metadata": { "annotations": { "example.com/owner": format!("{who}-{n}") } } });
+    let content = |who: &str, n: u64| json!({ "metadata": { "annotations": { "example.com/owner": format!("{who} since 2026-01-01T00:00:{n:02}Z") } } });
     let mut world = World::new(Config::default());
-    for _ in 0..30 {
-        let ours = object(&content("site", 0), &[("site-operator", fields())]);
-        let theirs = object(&content("other", 0), &[("other-operator", fields())]);
+    for n in 0..30 {
+        let ours = object(&content("site", n + 1), &[("site-operator", fields())]);
+        let theirs = object(&content("other", n), &[("other-operator", fields())]);
         world.write(
             site(),
             Form::Merge,
-            content("site", 0),
+            content("site", n + 1),
             Some(&theirs),
             Some(&ours),
         );
@@ -217,12 +229,42 @@ fn a_fight_over_an_annotation() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 14 runs in 655ms did not converge
+            reconcile loop: 14 runs in 655ms, and no end
             Site default/blog: fight with other-operator: each undoes what the other writes
-              .metadata.annotations["example.com/owner"]: "other-0" -> "site-0", written by other-operator (Update) and site-operator (Update)
+              .metadata.annotations["example.com/owner"]: "other since 2026-01-01T00:00:13Z" -> "site since 2026-01-01T00:00:14Z", written by other-operator (Update) and site-operator (Update)
               What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
             Until this ends, the object is reconciled less and less often.
         "#]],
+    );
+}
+
+/// F6: somebody resets a field that the operator fills in its own object, so that each has a new
+/// generation.
+#[test]
+fn a_fight_over_the_own_spec() {
+    let state = |colour: &str, generation: u64| json!({ "metadata": { "generation": generation }, "spec": { "colour": colour } });
+    let mut world = World::new(Config::default());
+    for n in 0..30 {
+        let (theirs, ours) = (state("", 2 * n), state("red", 2 * n + 1));
+        world.write(
+            site(),
+            Form::Merge,
+            json!({ "spec": { "colour": "red" } }),
+            Some(&theirs),
+            Some(&ours),
+        );
+        world.run(&[Cause::Desired]);
+        world.run(&[Cause::Own]);
+    }
+    check(
+        &world,
+        expect![[r#"
+        reconcile loop: 14 runs in 655ms, and no end
+        Site default/blog: fight with somebody whom the server does not name: each undoes what the other writes
+          .spec.colour: "" -> "red"
+          What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
+        Until this ends, the object is reconciled less and less often.
+    "#]],
     );
 }
 
@@ -252,7 +294,7 @@ fn a_fight_over_a_container() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 14 runs in 330ms did not converge
+            reconcile loop: 14 runs in 330ms, and no end
             Deployment default/blog: fight with injector: each undoes what the other writes
               .spec.containers[name=proxy]: {"name":"proxy"} -> nothing, written by injector (Update)
               What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
@@ -286,7 +328,7 @@ fn a_fight_with_oneself() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 14 runs in 330ms did not converge
+            reconcile loop: 14 runs in 330ms, and no end
             ConfigMap default/shared: fight with site-operator, by its own name: each undoes what the other writes
               .data.owner: "shop" -> "blog", written by site-operator (Update)
               What to do: let one object, or one controller, own the field, and give each controller a field manager of its own.
@@ -321,7 +363,7 @@ fn a_flip_flop() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: flip-flop within a run: it changes something and changes it back
               .status.phase: "Ready" -> "Working"
               What to do: collect all that a run wants of an object, and write it once at the end.
@@ -350,7 +392,7 @@ fn delete_and_create() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Deployment default/blog: flip-flop within a run: it changes something and changes it back
               the whole object
               What to do: collect all that a run wants of an object, and write it once at the end.
@@ -371,7 +413,7 @@ fn a_child_for_each_run() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Job default/blog-00023: nondeterministic value: it is another one in each run
               .metadata.name: "blog-00022" -> "blog-00023"
               What to do: derive the value from what is observed, or write it only when something else has changed.
@@ -384,14 +426,16 @@ fn a_child_for_each_run() {
 #[test]
 fn cleared_and_allocated_again() {
     let service = Object::new("Service", Some("default"), "blog");
-    let state = |n: u64| json!({ "spec": { "ports": [{ "port": 80, "protocol": "TCP", "nodePort": 30000 + n * 7 % 31 }] } });
+    let fields = || json!({ "f:spec": { "f:ports": { "k:{\"port\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:port": {} } } } });
+    let content = |n: u64| json!({ "spec": { "ports": [{ "port": 80, "protocol": "TCP", "nodePort": 30000 + n * 7 % 31 }] } });
+    let state = |n: u64| object(&content(n), &[("site-operator", fields())]);
     let sent = |_| json!({ "spec": { "ports": [{ "port": 80 }] } });
     check(
         &alone(30, &service, Form::Whole, state, sent),
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Service default/blog: reverted by the server: it does not keep what is sent
-              .spec.ports[0].nodePort: 30006 -> 30013
+              .spec.ports[port=80,protocol=TCP].nodePort: 30006 -> 30013
               What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -422,7 +466,7 @@ fn never_as_it_was_sent() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 54 runs in 1.33s did not converge
+            needless writes: 54 runs in 1.33s changed nothing
             Deployment default/blog: reverted by the server: it does not keep what is sent
               .spec.colour: "red" -> nothing
               .spec.cpu: "1000m" -> "1"
@@ -451,7 +495,7 @@ fn an_unchanged_write() {
     check(
         &world,
         expect![[r#"
-            reconcile loop: 54 runs in 1.33s did not converge
+            needless writes: 54 runs in 1.33s changed nothing
             Deployment default/blog: unchanged write: it is sent, and nothing is new
               What to do: compare with the live object first, and send nothing if it is as wanted.
         "#]],
@@ -466,7 +510,7 @@ fn a_new_version_of_the_same() {
     check(
         &alone(30, &site(), Form::Merge, state, sent),
         expect![[r#"
-            reconcile loop: 24 runs in 580ms did not converge
+            reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: unchanged write: it is sent, and nothing is new
               What to do: compare with the live object first, and send nothing if it is as wanted.
             Until this ends, the object is reconciled less and less often.
@@ -485,7 +529,7 @@ fn a_counter() {
     check(
         &alone(300, &site(), Form::Merge, content, content),
         expect![[r#"
-            reconcile loop: 220 runs in 5.48s did not converge
+            reconcile loop: 220 runs in 5.48s, and no end
             Site default/blog: nondeterministic value: it is another one in each run
               .status.runs: 219 -> 220
               What to do: derive the value from what is observed, or write it only when something else has changed.
@@ -508,10 +552,35 @@ fn a_driver_that_shows_nothing() {
     check(
         &world,
         expect![[r#"
-        reconcile loop: 108 runs in 2.68s did not converge
-        Site default/blog: endless writes: each run has something to write, and nothing is the same in all
-          What to do: find out why a run that only its own writes have caused has something to write.
-        Until this ends, the object is reconciled less and less often.
-    "#]],
+            reconcile loop: 108 runs in 2.68s, and no end
+            Site default/blog: endless writes: each run has something to write, and nothing is the same in all
+              What to do: find out why a run that only its own writes have caused has something to write.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
     );
+}
+
+/// What the guide shows is what is reported.
+#[test]
+fn the_guide() {
+    let guide = include_str!("../../../../../docs/guide/loops.md");
+    for world in [
+        time_in_the_status(),
+        order_of_a_map(),
+        fight_over_replicas(),
+    ] {
+        let report = world.report();
+        assert!(guide.contains(&report), "{report}");
+    }
+    let Config {
+        runs,
+        again,
+        unchanged,
+        progress,
+        sights,
+        ..
+    } = Config::default();
+    for default in [runs, again, unchanged, progress, sights] {
+        assert!(guide.contains(&format!("| {default} |")), "{default}");
+    }
 }
