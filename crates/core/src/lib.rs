@@ -9,4 +9,5 @@ pub mod loops;
 pub mod queue;
 pub mod series;
 pub mod time;
+pub mod unseen;
 pub mod watch;

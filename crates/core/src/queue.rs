@@ -18,6 +18,8 @@
 //!   [`Class::Desired`] triggers end the hold early, and they do not reset the count of failures;
 //!   other triggers wait for its end. A success ends the row; what went wrong by chance
 //!   ([`Action::Soon`]) is held for a moment and leaves the row as it is.
+//! - A key whose [gate is closed](Queue::close_gate), or that is [damped](Queue::damp), does not
+//!   start, whatever asks for it; what asks meanwhile leads to a run afterwards. Both end with time.
 //!
 //! # Costs
 //!
@@ -50,6 +52,7 @@
 
 mod causes;
 mod config;
+mod gate;
 mod rate;
 mod ready;
 mod run;
@@ -164,6 +167,9 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         let slot = self.slots.value_mut(index);
         slot.causes.add(cause);
         slot.priority = slot.priority.max(priority);
+        if class == Class::Desired {
+            slot.gate.on_desired();
+        }
         match &mut slot.stage {
             Stage::Running(running) => {
                 running.window = Some(self.debounce.trigger(running.window, now));
@@ -250,16 +256,8 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
 
         self.running -= 1;
         let waiting = slot.conclude(now, running, outcome, &self.backoff, random);
-        if waiting.is_idle() {
-            debug_assert!(
-                slot.causes.is_empty() && slot.failures == 0,
-                "something is forgotten"
-            );
-            self.slots.remove(hash, index);
-        } else {
-            self.backing_off += usize::from(waiting.held);
-            self.place(index, &waiting);
-        }
+        self.backing_off += usize::from(waiting.held);
+        self.place_or_remove(hash, index, &waiting);
     }
 
     /// Takes in that the object behind `key` is gone: it neither waits nor backs off any more, and
@@ -344,22 +342,52 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             let Stage::Waiting(waiting) = self.slots.value(index).stage else {
                 unreachable!("only a waiting slot has a timer");
             };
-            self.make_ready(index, &waiting, at);
+            if waiting.start() <= at {
+                self.make_ready(index, &waiting, at);
+            } else if waiting.is_idle() {
+                // Only its gate was closed.
+                let hash = Hashed::of(self.slots.key(index));
+                self.slots.remove(hash, index);
+            }
         }
         self.now
+    }
+
+    /// The same as [`place`](Self::place), for a slot that may have nothing to wait for.
+    fn place_or_remove(&mut self, hash: Hashed, index: u32, waiting: &Waiting) {
+        let slot = self.slots.value(index);
+        if waiting.is_idle() && slot.gate.opens() <= self.now {
+            debug_assert!(
+                slot.causes.is_empty() && slot.failures == 0,
+                "something is forgotten"
+            );
+            self.timers.cancel(index);
+            self.slots.remove(hash, index);
+        } else {
+            self.place(index, waiting);
+        }
     }
 
     /// Puts a slot that waits where it belongs: among the ready ones, on a timer, or, if it waits
     /// without end, nowhere.
     fn place(&mut self, index: u32, waiting: &Waiting) {
         let start = waiting.start();
-        if start <= self.now {
+        let opens = self.slots.value(index).gate.opens();
+        if start.max(opens) <= self.now {
             self.timers.cancel(index);
             self.make_ready(index, waiting, self.now);
             return;
         }
-        if start < Time::MAX {
-            self.timers.set(index, start);
+        // A gate that nobody waits at is looked at once more when it opens, to be forgotten.
+        let wake = if start == Time::MAX && opens > self.now {
+            opens
+        } else {
+            start.max(opens)
+        };
+        if wake < Time::MAX {
+            self.timers.set(index, wake);
+        } else {
+            self.timers.cancel(index);
         }
         self.slots.value_mut(index).stage = Stage::Waiting(*waiting);
     }
@@ -410,10 +438,9 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 } else {
                     State::Waiting
                 };
-                (
-                    state,
-                    Some(waiting.start()).filter(|&start| start < Time::MAX),
-                )
+                let start = waiting.start();
+                let start = Some(start).filter(|&start| start < Time::MAX);
+                (state, start.map(|start| start.max(slot.gate.opens())))
             }
             Stage::Ready { .. } => (State::Ready, Some(self.ready.since(index))),
             Stage::Running(_) => (State::Running, None),
@@ -423,6 +450,8 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             next_run,
             failures: slot.failures,
             causes: &slot.causes,
+            gate_closed_until: Some(slot.gate.closed).filter(|&closed| closed > self.now),
+            damped_until: Some(slot.gate.damped).filter(|&damped| damped > self.now),
         }
     }
 }

@@ -55,6 +55,7 @@
 mod documents {}
 
 mod classify;
+pub mod client;
 mod clock;
 pub mod conditions;
 pub mod controller;
@@ -62,6 +63,7 @@ pub mod error_policy;
 pub mod events;
 pub mod finalizer;
 mod predicate;
+mod progress;
 pub mod reflector;
 pub mod scheduler;
 mod signal;
@@ -80,6 +82,7 @@ pub use self::{
     predicate::{Predicate, PredicateConfig, predicates},
     reflector::reflector,
     scheduler::scheduler,
+    task::spawn,
     utils::WatchStreamExt,
     watcher::watcher,
 };

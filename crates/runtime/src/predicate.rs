@@ -144,6 +144,23 @@ pub(crate) fn matters<K: Resource>(predicate: &dyn Predicate<K>, old: &K, new: &
         || lifecycle(old) != lifecycle(new)
 }
 
+/// Whether what is wanted of an object changes from `old` to `new`: the same as two values of
+/// [`predicates::desired_state`], for whoever has both objects at hand.
+pub(crate) fn changes_desired_state<K: Resource>(old: &K, new: &K) -> bool {
+    let (old, new) = (old.meta(), new.meta());
+    let contents = if old.generation.is_some() && new.generation.is_some() {
+        old.generation == new.generation
+    } else {
+        old.resource_version == new.resource_version
+    };
+    !contents
+        || old.uid != new.uid
+        || old.deletion_timestamp.is_some() != new.deletion_timestamp.is_some()
+        || old.finalizers != new.finalizers
+        || old.labels != new.labels
+        || old.annotations != new.annotations
+}
+
 /// The usual properties.
 pub mod predicates {
     use super::hash;

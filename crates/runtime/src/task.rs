@@ -1,6 +1,7 @@
 //! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner; what
 //! has none ends by itself.
 
+use crate::client;
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, resume_unwind},
@@ -13,6 +14,7 @@ use tokio::{
     task::{JoinError, JoinHandle},
     time::{Sleep, sleep},
 };
+use tracing::Instrument;
 
 /// A spawned task. It is cancelled when this is dropped.
 #[derive(Debug)]
@@ -67,6 +69,25 @@ pub(crate) fn start<T: Send + 'static>(
 /// Starts a task that nobody owns, in the runtime that this is called in. It has to end by itself.
 pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(future);
+}
+
+/// Starts a task as a part of the run that this is called in: what it writes through a
+/// [tracked client](crate::client) counts for that run.
+///
+/// Like `tokio::spawn`, which it is outside of a reconcile, and in the caller's tracing span. The task
+/// goes on when the handle is dropped; wait for it, because what it writes after the end of the run does
+/// not count.
+///
+/// ```
+/// # async fn sketch() {
+/// let backup = homeostat::spawn(async { 1 });
+/// let website = homeostat::spawn(async { 2 });
+/// let (backup, website) = tokio::join!(backup, website);
+/// # }
+/// ```
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    let future = client::keeping_run(client::Run::current(), future);
+    tokio::spawn(future.in_current_span())
 }
 
 /// Calls `f`, with a panic as its message.

@@ -55,6 +55,10 @@ pub struct Entry<'a, C> {
     pub failures: u32,
     /// The triggers that the next run will answer.
     pub causes: &'a Causes<C>,
+    /// Until when its [gate](super::Queue::close_gate) is closed, unless it is opened before.
+    pub gate_closed_until: Option<Time>,
+    /// Until when it is [damped](super::Queue::damp).
+    pub damped_until: Option<Time>,
 }
 
 /// What happens with a key.

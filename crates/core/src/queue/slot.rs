@@ -1,6 +1,7 @@
 //! What a queue knows of one key.
 
 use super::causes::Causes;
+use super::gate::Gate;
 use super::run::Timer;
 use super::trigger::{Action, Outcome, Priority};
 use super::window::Window;
@@ -16,6 +17,8 @@ pub(super) struct Slot<C> {
     pub(super) priority: Priority,
     /// In a row.
     pub(super) failures: u32,
+    /// What it waits for besides.
+    pub(super) gate: Gate,
     pub(super) stage: Stage,
 }
 
@@ -62,6 +65,7 @@ impl<C> Slot<C> {
             causes: Causes::default(),
             priority: Priority::Low,
             failures: 0,
+            gate: Gate::OPEN,
             stage: Stage::Waiting(Waiting::IDLE),
         }
     }

@@ -1,6 +1,7 @@
 //! Scripts with what the queue says to them. Each script goes through the model, too, so that the
 //! two have to agree on it.
 
+mod gates;
 mod model;
 mod rules;
 mod sequences;
@@ -36,6 +37,7 @@ fn check(script: &str, expected: Expect) {
 /// - `0s next` says what to do,
 /// - `0s done a success await`; or `failure`, and `requeue 5s`, `soon`, `backoff` or `backoff 30s`
 ///   (at least); followed by `random 0.5` if wanted,
+/// - `0s gate a 5s` while it runs, `0s open a`, `0s damp a 5s` while it runs, followed by `firm`,
 /// - `0s forget a`, `0s close`,
 /// - `0s show a` and `0s counts` say what is known.
 #[track_caller]
@@ -74,8 +76,18 @@ fn transcript(script: &str) -> String {
                         next_run,
                         failures,
                         causes,
+                        gate,
+                        damped,
                     } = known;
-                    format!("{state:?}, next run {next_run:?}, failures {failures}, {causes:?}")
+                    let mut text = format!(
+                        "{state:?}, next run {next_run:?}, failures {failures}, {causes:?}"
+                    );
+                    for (what, until) in [("gate closed", gate), ("damped", damped)] {
+                        if let Some(until) = until {
+                            write!(text, ", {what} until {until:?}").expect("a string takes all");
+                        }
+                    }
+                    text
                 })
             }
             "counts" => format!("{:?}", pair.queue.counts()),
@@ -169,6 +181,16 @@ fn step<'a>(verb: &str, words: &mut SplitWhitespace<'a>) -> Step<'a> {
             }
         }
         "forget" => Step::Forget { key: key(words) },
+        "gate" => Step::Gate {
+            key: key(words),
+            time: duration(word(words)),
+        },
+        "open" => Step::Open { key: key(words) },
+        "damp" => Step::Damp {
+            key: key(words),
+            time: duration(word(words)),
+            firm: words.next().is_some_and(|word| word == "firm"),
+        },
         "close" => Step::Close,
         other => panic!("no such step: {other}"),
     }

@@ -144,6 +144,13 @@ impl Machine {
         }
     }
 
+    /// Up to where the collection is known, which is what the follower has come to when it has taken
+    /// in all outputs so far. Empty if nothing is known, or no longer.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     fn on_page(&mut self, version: &str, continue_token: Option<&str>) -> &'static [Output] {
         use Output::{Init, InitDone, Objects};
         let State::Paging(resume) = &mut self.state else {

@@ -2,6 +2,7 @@
 
 use super::{
     Action, Config, Error, ReconcileRequest,
+    cover::Covers,
     driver::{Driver, Hooks, Setup},
     readiness::Readiness,
     source::{self, Signal},
@@ -20,6 +21,8 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 /// This is what a [`Controller`](super::Controller) does with its triggers, for those who make
 /// their own. What [`Controller`](super::Controller) says of scheduling holds here too. The
 /// reconciler's futures are driven by whoever polls the stream, and need not be `Send`.
+///
+/// Whoever fills `store` decides how far it is behind: runs do not wait for it to see what was written.
 ///
 /// The stream ends when `queue` has ended, nothing runs, and nothing is to run later.
 #[expect(clippy::type_complexity, reason = "users know the type from kube")]
@@ -60,6 +63,7 @@ where
         config,
         intake: Box::pin(intake),
         unsynced: [0].into(),
+        covers: Arc::<Covers>::default(),
         stops: SelectAll::new(),
         readiness: Readiness::default(),
     };

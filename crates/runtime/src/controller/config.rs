@@ -16,12 +16,14 @@ use std::time::Duration;
 ///     .reconcile_timeout(Duration::from_secs(60));
 /// # let _ = config;
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub(super) queue: queue::Config,
     pub(super) reconcile_timeout: Option<Duration>,
     pub(super) shutdown_timeout: Option<Duration>,
     pub(super) managed_fields: bool,
+    pub(super) wait_for_writes: Duration,
+    pub(super) ignore_own_writes: bool,
 }
 
 impl Config {
@@ -88,5 +90,50 @@ impl Config {
     pub fn managed_fields(mut self, keep: bool) -> Self {
         self.managed_fields = keep;
         self
+    }
+
+    /// How long the next run of an object waits until the controller's caches have seen what the run
+    /// before wrote: 5 s by default, zero for not at all.
+    ///
+    /// Without that a reconciler can read a cache as it was before its own write, and write once
+    /// more: create a second child, say. The wait is over as soon as the caches are there, most often
+    /// within milliseconds, and other objects do not wait. Only writes through a
+    /// [tracked client](crate::client) are known, and only these caches: the store of the
+    /// controller's own kind, its watches of owned and related kinds, and those that
+    /// [`Controller::reads`](super::Controller::reads) names. Objects that a watch does not select
+    /// are not waited for.
+    ///
+    /// Bounded, because a watch may be down: a run that reads too little is better than none.
+    #[must_use]
+    pub fn wait_for_writes(mut self, longest: Duration) -> Self {
+        self.wait_for_writes = longest;
+        self
+    }
+
+    /// Whether events that show nothing but what the object's own runs have written are dropped; not by
+    /// default.
+    ///
+    /// Reconcilers that do one step per run count on the event of each step to go on. One that does
+    /// all its steps in one run, or says with [`Action::requeue`](super::Action::requeue) when it
+    /// wants to go on, saves itself a run per write with this. An event is dropped only if it shows
+    /// one single change and that change is known to be the object's own, so that of others none is
+    /// lost.
+    #[must_use]
+    pub fn ignore_own_writes(mut self, ignore: bool) -> Self {
+        self.ignore_own_writes = ignore;
+        self
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            queue: queue::Config::default(),
+            reconcile_timeout: None,
+            shutdown_timeout: None,
+            managed_fields: false,
+            wait_for_writes: Duration::from_secs(5),
+            ignore_own_writes: false,
+        }
     }
 }

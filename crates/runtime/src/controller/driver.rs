@@ -3,25 +3,29 @@
 //!
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
+mod runs;
+mod triggers;
+mod writes;
+
+use self::{
+    triggers::{Baseline, Told},
+    writes::Writes,
+};
 use super::{
-    Action, Config, Error, ReconcileReason, RunnerError, readiness::Readiness, reason::describe,
-    source::Signal,
+    Action, Config, Error, cover::Covers, readiness::Readiness, reason::Cause, source::Signal,
 };
 use crate::{
-    predicates,
+    client,
     reflector::{ObjectKey, ObjectRef, Store},
-    task::{Completion, Guarded, Spawn, catch},
+    task::{Completion, Spawn},
 };
 use futures::{
-    FutureExt, Stream, StreamExt, TryFuture, TryFutureExt,
+    FutureExt, Stream, StreamExt, TryFuture,
     future::IntoFuture,
     stream::{self, BoxStream, FuturesUnordered, ReadyChunks, SelectAll},
 };
-use homeostat_core::{
-    queue::{Class, Next, Outcome, Priority, Queue, Run, State, Trigger},
-    time::Time,
-};
-use kube::{Resource, api::DynamicObject};
+use homeostat_core::{queue::Queue, time::Time};
+use kube::Resource;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt::Debug,
@@ -32,8 +36,11 @@ use std::{
     pin::Pin,
     task::{Context, Poll, ready},
 };
-use tokio::time::{Instant, sleep_until};
-use tracing::{Instrument, info_span, instrument::Instrumented};
+use tokio::{
+    task::futures::TaskLocalFuture,
+    time::{Instant, sleep_until},
+};
+use tracing::instrument::Instrumented;
 
 /// How many signals are taken in before work is started again, so that neither starves the other.
 const BATCH: usize = 256;
@@ -69,6 +76,8 @@ where
     pub(super) intake: I,
     /// Sources whose first list is waited for.
     pub(super) unsynced: BTreeSet<usize>,
+    /// The caches that the sources fill.
+    pub(super) covers: Arc<Covers>,
     pub(super) stops: SelectAll<BoxStream<'static, Stop>>,
     pub(super) readiness: Readiness,
 }
@@ -82,8 +91,8 @@ impl<Q, I: Stream<Item = (usize, Signal<Q>)> + Unpin> Intake<Q> for I {}
 /// An item of the controller's stream.
 pub(super) type Item<K, E, Q> = Result<(ObjectRef<K>, Action), Error<E, Q>>;
 
-/// The future of a reconciler, in its tracing span.
-pub(super) type InSpan<Fut> = Instrumented<IntoFuture<Fut>>;
+/// The future of a reconciler, in its tracing span, and with what notes its writes.
+pub(super) type InSpan<Fut> = TaskLocalFuture<Arc<client::Run>, Instrumented<IntoFuture<Fut>>>;
 
 /// A running controller.
 pub(super) struct Driver<K, Q, I, S, R, P, Ctx, Fut>
@@ -106,12 +115,15 @@ where
     intake: Option<ReadyChunks<I>>,
     /// Sources whose first list is not complete and that have not failed yet.
     unsynced: BTreeSet<usize>,
-    queue: Queue<ObjectKey, ReconcileReason>,
+    queue: Queue<ObjectKey, Cause>,
+    writes: Writes,
+    /// How many triggers were nothing but what the run before has written.
+    self_triggered: u64,
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
-    running: BTreeMap<ObjectKey, Arc<K>>,
+    running: BTreeMap<ObjectKey, Active<K>>,
     /// For each key that backs off, the desired state that its last run saw.
-    failing: BTreeMap<ObjectKey, Option<u64>>,
+    failing: BTreeMap<ObjectKey, Baseline>,
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// When the queue wants to be asked again.
     wake: Option<Time>,
@@ -119,6 +131,15 @@ where
     deadline: Option<Time>,
     origin: Instant,
     random: fastrand::Rng,
+}
+
+/// What is known of a run that is under way.
+struct Active<K> {
+    obj: Arc<K>,
+    baseline: Baseline,
+    run: Arc<client::Run>,
+    /// What may be events of its own writes.
+    deferred: Vec<Told>,
 }
 
 /// A run and its key.
@@ -136,6 +157,8 @@ enum Event<E, Q> {
     Finished(ObjectKey, Completion<Result<Action, E>>),
     /// The queue wants to be asked.
     Woken,
+    /// A cache that is waited for has moved on.
+    CacheMoved,
     Stop(Stop),
     /// The time that runs had to end is over.
     Overdue,
@@ -173,6 +196,7 @@ where
             config,
             intake,
             unsynced,
+            covers,
             stops,
             readiness,
         } = setup;
@@ -185,6 +209,8 @@ where
             intake: Some(intake.ready_chunks(BATCH)),
             unsynced,
             queue: Queue::new(&config.queue),
+            writes: Writes::new(covers, config.wait_for_writes),
+            self_triggered: 0,
             config,
             spawn,
             runs: FuturesUnordered::new(),
@@ -247,12 +273,14 @@ where
                 None => None,
             }
         };
+        let covers = Arc::clone(self.writes.covers());
         tokio::select! {
             biased;
             Some(stop) = self.stops.next() => Event::Stop(stop),
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
             () = sleep_until(deadline), if self.deadline.is_some() => Event::Overdue,
+            () = covers.listener.moved(), if self.writes.are_awaited() => Event::CacheMoved,
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
             else => Event::SourcesEnded,
         }
@@ -267,6 +295,8 @@ where
             }
             Event::Finished(key, completion) => self.finish(key, completion),
             Event::Woken => self.wake = None,
+            // What follows from it is done before anything is started.
+            Event::CacheMoved => {}
             Event::SourcesEnded => self.intake = None,
             Event::Stop(Stop::Gracefully) => {
                 self.close();
@@ -292,205 +322,10 @@ where
     fn cancel_runs(&mut self) {
         self.deadline = None;
         self.runs.clear();
-        for obj in std::mem::take(&mut self.running).into_values() {
-            let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
+        for active in std::mem::take(&mut self.running).into_values() {
+            let reference = ObjectRef::from_obj_with(&*active.obj, self.dyntype.clone());
             let error = Error::ReconcileCancelled(Box::new(reference.erase()));
             self.results.push_back(Err(error));
-        }
-    }
-
-    fn take_in(&mut self, source: usize, signal: Signal<Q>) {
-        match signal {
-            Signal::Trigger {
-                key,
-                reason,
-                priority,
-            } => self.trigger(key, reason, priority),
-            Signal::TriggerAll => {
-                for key in self.store.keys() {
-                    self.trigger(key, ReconcileReason::BulkReconcile, Priority::Low);
-                }
-            }
-            Signal::Gone(key) => self.forget(&key),
-            Signal::Synced => {
-                self.unsynced.remove(&source);
-                self.readiness.update(source, |status| status.synced = true);
-            }
-            Signal::Recovered => self
-                .readiness
-                .update(source, |status| status.last_error = None),
-            Signal::Failed(error) => {
-                // Whoever cannot be waited for is not waited for: the other kinds go on.
-                self.unsynced.remove(&source);
-                self.readiness
-                    .update(source, |status| status.last_error = Some(error.to_string()));
-                self.results.push_back(Err(Error::QueueError(error)));
-            }
-            Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
-            Signal::Joined { label, syncs } => self.readiness.join(label, syncs),
-            Signal::StoreLost(lost) => {
-                let error = Error::RunnerError(RunnerError::Readiness(lost));
-                self.results.push_back(Err(error));
-            }
-        }
-    }
-
-    fn trigger(&mut self, key: ObjectKey, cause: ReconcileReason, priority: Priority) {
-        let class = self.class(&key);
-        let trigger = Trigger {
-            key,
-            cause,
-            class,
-            priority,
-        };
-        self.queue.add(self.now(), trigger);
-    }
-
-    /// Whether the desired state of an object is another than in its latest run (rule R5). It only
-    /// matters for keys that back off, so only for these it is looked at.
-    fn class(&self, key: &ObjectKey) -> Class {
-        let before = match self.running.get(key) {
-            Some(obj) => predicates::desired_state(&**obj),
-            None => match self.failing.get(key) {
-                Some(before) => *before,
-                None => return Class::Desired,
-            },
-        };
-        let now = self.store.get_key(key);
-        match now.and_then(|obj| predicates::desired_state(&*obj)) {
-            same if same == before && same.is_some() => Class::Other,
-            _ => Class::Desired,
-        }
-    }
-
-    fn forget(&mut self, key: &ObjectKey) {
-        self.failing.remove(key);
-        self.queue.forget(key);
-    }
-
-    /// Starts all that is due, as far as the limits allow.
-    fn start_due(&mut self) {
-        self.wake = None;
-        if !self.unsynced.is_empty() || !self.store.is_ready() {
-            return;
-        }
-        while self.results.len() < RESULTS {
-            match self.queue.next(self.now()) {
-                Next::Run(run) => self.start_run(run),
-                Next::WaitUntil(time) => {
-                    self.wake = (time < Time::MAX).then_some(time);
-                    return;
-                }
-                Next::Idle => return,
-            }
-        }
-    }
-
-    fn start_run(&mut self, run: Run<ObjectKey, ReconcileReason>) {
-        let Run {
-            key, causes, timer, ..
-        } = run;
-        let Some(obj) = self.store.get_key(&key) else {
-            return self.skip_run(&key);
-        };
-        if let Some(seen) = self.failing.get_mut(&key) {
-            *seen = predicates::desired_state(&*obj);
-        }
-        let span = info_span!(
-            "reconciling object",
-            object.ref = %ObjectRef::from_obj_with(&*obj, self.dyntype.clone()),
-            object.reason = %describe(&causes, timer),
-        );
-        self.running.insert(key.clone(), Arc::clone(&obj));
-        let Hooks {
-            reconciler,
-            context,
-            ..
-        } = &mut self.hooks;
-        let context = Arc::clone(context);
-        match span.in_scope(|| catch(|| reconciler(obj, context))) {
-            Ok(future) => {
-                let run = TryFutureExt::into_future(future).instrument(span);
-                let run = Guarded::new(run, self.config.reconcile_timeout);
-                let run = self.spawn.spawn(run);
-                self.runs.push(Running { key, run });
-            }
-            Err(panic) => self.finish(key, Completion::Panicked(panic)),
-        }
-    }
-
-    /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
-    /// an owner reference did not say that its object has none, the right key takes over.
-    fn skip_run(&mut self, key: &ObjectKey) {
-        let nothing = Action::await_change().outcome(false);
-        self.forget(key);
-        self.queue.done(self.now(), key, nothing, 0.0);
-        let in_cluster = key.in_cluster();
-        if let Some(key) = in_cluster.filter(|key| self.store.get_key(key).is_some()) {
-            self.trigger(key, ReconcileReason::Unknown, Priority::Normal);
-        }
-    }
-
-    fn finish(&mut self, key: ObjectKey, completion: Completion<Result<Action, Fut::Error>>) {
-        // The key was put there when the run was started.
-        let Some(obj) = self.running.remove(&key) else {
-            return;
-        };
-        let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
-        let (outcome, item) = self.judge(&obj, reference, completion);
-        let (now, random) = (self.now(), self.random.f64());
-        self.queue.done(now, &key, outcome, random);
-        if self
-            .queue
-            .entry(&key)
-            .is_some_and(|entry| entry.failures > 0 || entry.state == State::BackingOff)
-        {
-            self.failing.insert(key, predicates::desired_state(&*obj));
-        } else {
-            self.failing.remove(&key);
-        }
-        self.results.push_back(item);
-    }
-
-    /// What follows from how a run ended, for the queue and for the reader of the stream.
-    fn judge(
-        &self,
-        obj: &Arc<K>,
-        reference: ObjectRef<K>,
-        completion: Completion<Result<Action, Fut::Error>>,
-    ) -> (Outcome, Item<K, Fut::Error, Q>) {
-        let backoff = Action::backoff().outcome(true);
-        let erase = |reference: ObjectRef<K>| -> Box<ObjectRef<DynamicObject>> {
-            Box::new(reference.erase())
-        };
-        match completion {
-            Completion::Returned(Ok(action)) => (action.outcome(false), Ok((reference, action))),
-            Completion::Returned(Err(error)) => {
-                let Hooks {
-                    error_policy,
-                    context,
-                    ..
-                } = &self.hooks;
-                let policy = || error_policy(Arc::clone(obj), &error, Arc::clone(context));
-                match catch(policy) {
-                    Ok(action) => (
-                        action.outcome(true),
-                        Err(Error::ReconcilerFailed(error, erase(reference))),
-                    ),
-                    Err(panic) => (
-                        backoff,
-                        Err(Error::ReconcilerPanicked(panic, erase(reference))),
-                    ),
-                }
-            }
-            Completion::Panicked(panic) => (
-                backoff,
-                Err(Error::ReconcilerPanicked(panic, erase(reference))),
-            ),
-            Completion::TimedOut(limit) => (
-                backoff,
-                Err(Error::ReconcileTimeout(limit, erase(reference))),
-            ),
         }
     }
 

@@ -1,14 +1,18 @@
 //! Drives the sources of a controller and gathers what they say.
 
-use super::source::{Signal, Source};
+use super::{
+    cover::Covers,
+    source::{Signal, Source},
+};
 use crate::{
+    client,
     task::{self, Task},
     utils::Backoff,
 };
 use futures::{Stream, StreamExt};
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -21,6 +25,9 @@ use tokio::{
 /// queue merges what it takes in, so more would only cost memory.
 const SIGNALS: usize = 1024;
 
+/// Whether the log has told of a client that is not tracked.
+static UNTRACKED: Once = Once::new();
+
 /// The signals of several sources, each with the number of its source. The sources are driven in
 /// tasks of their own, which end with this.
 pub(super) struct Intake {
@@ -29,6 +36,8 @@ pub(super) struct Intake {
     sender: Option<mpsc::Sender<(usize, Signal)>>,
     joining: mpsc::UnboundedReceiver<Source>,
     tasks: Vec<Task<()>>,
+    /// Where the caches of sources are entered.
+    covers: Arc<Covers>,
     pauses: Option<Pauses>,
 }
 
@@ -44,6 +53,7 @@ impl Intake {
         sources: Vec<Source>,
         joining: mpsc::UnboundedReceiver<Source>,
         pauses: Option<Pauses>,
+        covers: Arc<Covers>,
     ) -> Self {
         let (sender, signals) = mpsc::channel(SIGNALS);
         let mut intake = Self {
@@ -51,6 +61,7 @@ impl Intake {
             sender: Some(sender),
             joining,
             tasks: Vec::new(),
+            covers,
             pauses,
         };
         for source in sources {
@@ -60,11 +71,15 @@ impl Intake {
     }
 
     /// Starts a source and gives it its number.
-    fn join(&mut self, source: Source) -> usize {
+    fn join(&mut self, mut source: Source) -> usize {
         let number = self.tasks.len();
+        if let Some(cover) = source.cover.take() {
+            self.covers.add(number, cover);
+        }
         if let Some(sender) = self.sender.clone() {
             let forward = forward(number, source, sender, self.pauses.clone());
-            self.tasks.push(task::start(forward));
+            self.tasks
+                .push(task::start(client::noting_requests(forward)));
         }
         number
     }
@@ -100,6 +115,15 @@ async fn forward(
     pauses: Option<Pauses>,
 ) {
     while let Some(signal) = source.signals.next().await {
+        if source.asks && matches!(signal, Signal::Synced) && !client::requests_noted() {
+            UNTRACKED.call_once(|| {
+                tracing::info!(
+                    source = source.label,
+                    "the client of a controller does not record what reconcilers write, so their \
+                     next runs do not wait for it; make the client with homeostat::client::Tracked"
+                );
+            });
+        }
         let pause = pauses.as_ref().and_then(|pauses| pauses.after(&signal));
         if sender.send((number, signal)).await.is_err() {
             return;

@@ -3,6 +3,7 @@
 mod action;
 mod applier;
 mod config;
+mod cover;
 mod driver;
 mod error;
 mod handle;
@@ -11,10 +12,12 @@ mod readiness;
 mod ready_condition;
 mod reason;
 mod relation;
+mod scope;
 mod source;
 mod trigger;
 
 use self::{
+    cover::Covers,
     driver::{Driver, Hooks, Setup, Stop},
     intake::{Intake, Pauses},
     source::{Filter, Primary, Signal, Source},
@@ -672,12 +675,15 @@ where
             readiness.join(source.label.clone(), source.syncs);
         }
         let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
+        let unsynced = unsynced.map(|(index, _)| index).collect();
+        let covers = Arc::<Covers>::default();
         Setup {
             store,
             dyntype,
             config,
-            unsynced: unsynced.map(|(index, _)| index).collect(),
-            intake: Intake::start(all, joining, pauses),
+            unsynced,
+            intake: Intake::start(all, joining, pauses, Arc::clone(&covers)),
+            covers,
             stops,
             readiness,
         }

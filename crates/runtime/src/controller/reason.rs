@@ -114,17 +114,49 @@ impl Display for ReconcileReason {
     }
 }
 
+/// What leads to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) reason: ReconcileReason,
+    pub(super) origin: Origin,
+}
+
+/// Who is behind a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Somebody wants a run, or the object was there before the controller.
+    Asked,
+    /// Somebody else has changed what is wanted of the object.
+    Desired,
+    /// The event shows what a run of the same key has written.
+    Own,
+    /// Any other event.
+    Foreign,
+}
+
+impl Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, origin } = self;
+        match origin {
+            Origin::Own => write!(f, "{reason} (own write)"),
+            Origin::Asked | Origin::Desired | Origin::Foreign => write!(f, "{reason}"),
+        }
+    }
+}
+
 /// All reasons of one run, in one line.
-pub(super) fn describe(causes: &Causes<ReconcileReason>, timer: Option<Timer>) -> String {
+pub(super) fn describe(causes: &Causes<Cause>, timer: Option<Timer>) -> String {
     let timer = timer.map(|timer| match timer {
         Timer::Requeue => ReconcileReason::ReconcilerRequestedRetry,
         Timer::Retry => ReconcileReason::ErrorPolicyRequestedRetry,
     });
-    let mut reasons: Vec<_> = timer
-        .iter()
-        .chain(causes.iter())
-        .map(ToString::to_string)
-        .collect();
+    let mut reasons: Vec<String> = timer.iter().map(ToString::to_string).collect();
+    for cause in causes.iter() {
+        let reason = cause.to_string();
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
     if causes.omitted() > 0 {
         reasons.push(format!("and {} more", causes.omitted()));
     }

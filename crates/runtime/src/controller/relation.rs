@@ -3,7 +3,10 @@
 //! Of a related object nothing is kept but whom it concerned. That is enough to wake them when the
 //! object vanishes while nobody looked, and it costs no copy of the object.
 
-use super::source::{self, Signal};
+use super::{
+    cover::{Shown, View},
+    source::{self, EventVersion, Happened, Signal},
+};
 use crate::{
     reflector::{Lookup, ObjectKey, store::take_in_error},
     watcher::{self, Event},
@@ -13,11 +16,20 @@ use homeostat_core::{
     queue::Priority,
 };
 use kube::Resource;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 /// The related objects of one watch, and whom each concerns.
 pub(super) struct Relations<Child: Resource> {
     dyntype: Child::DynamicType,
+    /// One task writes; the controller asks now and then.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
     cache: Cache<ObjectKey, Relation>,
     changes: Vec<Change<ObjectKey, Relation>>,
 }
@@ -40,66 +52,102 @@ where
     pub(super) fn new(dyntype: Child::DynamicType) -> Self {
         Self {
             dyntype,
-            cache: Cache::default(),
-            changes: Vec::new(),
+            state: Mutex::default(),
         }
     }
 
     /// Takes in an event and tells who is to be reconciled because of it: whom the object concerns
     /// now, and whom it concerned before.
     pub(super) fn take_in(
-        &mut self,
+        &self,
         event: Event<Child>,
         relate: &impl Fn(Child) -> Vec<ObjectKey>,
     ) -> Vec<Signal> {
-        let priority = source::priority(self.cache.is_synced());
         let listed = matches!(event, Event::InitDone);
+        // A mapper of the user's must not run under the lock.
         let relation = |child: Child| (ObjectKey::of(&child), Relation::new(child, relate));
+        let event = match event {
+            Event::Apply(child) => Event::Apply(relation(child)),
+            Event::Delete(child) => Event::Delete(relation(child)),
+            Event::InitApply(child) => Event::InitApply(relation(child)),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        };
+        let mut state = self.lock();
+        let State { cache, changes } = &mut *state;
+        let priority = source::priority(cache.is_synced());
         match event {
-            Event::Apply(child) => {
-                let (key, relation) = relation(child);
-                self.cache.apply(key, relation, &mut self.changes);
-            }
-            Event::Delete(child) => {
-                let (key, relation) = relation(child);
-                self.cache.delete(key, relation, &mut self.changes);
-            }
-            Event::Init => self.cache.begin(),
-            Event::InitApply(child) => {
-                let (key, relation) = relation(child);
-                self.cache.stage(key, relation);
-            }
-            Event::InitDone => self.cache.commit(&mut self.changes),
+            Event::Apply((key, relation)) => cache.apply(key, relation, changes),
+            Event::Delete((key, relation)) => cache.delete(key, relation, changes),
+            Event::Init => cache.begin(),
+            Event::InitApply((key, relation)) => cache.stage(key, relation),
+            Event::InitDone => cache.commit(changes),
         }
-        let mut signals = self.announce(priority);
+        let mut signals = self.announce(&mut state, priority, !listed);
         signals.extend(listed.then_some(Signal::Synced));
         signals
     }
 
     /// Takes in that the watch failed, and tells who is to be reconciled because of it.
-    pub(super) fn take_in_error(&mut self, error: watcher::Error) -> Vec<Signal> {
-        take_in_error(&mut self.cache, &error, &mut self.changes);
-        let mut signals = self.announce(Priority::Normal);
+    pub(super) fn take_in_error(&self, error: watcher::Error) -> Vec<Signal> {
+        let mut state = self.lock();
+        let State { cache, changes } = &mut *state;
+        take_in_error(cache, &error, changes);
+        let mut signals = self.announce(&mut state, Priority::Normal, false);
         signals.push(source::failed(error));
         signals
     }
 
-    fn announce(&mut self, priority: Priority) -> Vec<Signal> {
-        let Self {
-            dyntype, changes, ..
-        } = self;
+    /// Who is to be reconciled because of the changes; `single` tells that a watch told them one by
+    /// one.
+    fn announce(&self, state: &mut State, priority: Priority, single: bool) -> Vec<Signal> {
         let mut signals = Vec::new();
-        for change in changes.drain(..) {
-            announce::<Child>(dyntype, change, priority, &mut signals);
+        for change in state.changes.drain(..) {
+            let event = Some(Happened {
+                desired: false,
+                version: event_version(&change, single),
+            });
+            announce::<Child>(&self.dyntype, change, (priority, event), &mut signals);
         }
         signals
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<Child> View for Relations<Child>
+where
+    Child: Resource,
+    Child::DynamicType: Send + Sync,
+{
+    fn shown(&self, key: &ObjectKey) -> Option<Shown> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.cache.get(key).map(|relation| Shown {
+            uid: relation.uid.as_deref().map(Into::into),
+            version: relation.number(),
+        })
+    }
+}
+
+fn event_version(change: &Change<ObjectKey, Relation>, single: bool) -> EventVersion {
+    match change {
+        _ if !single => EventVersion::Unknown,
+        Change::Added { new, .. } | Change::Modified { new, .. } => new
+            .number()
+            .map_or(EventVersion::Unknown, EventVersion::Step),
+        Change::Deleted { last, .. } => match &last.uid {
+            Some(uid) => EventVersion::Gone(uid.clone(), last.number()),
+            None => EventVersion::Unknown,
+        },
     }
 }
 
 fn announce<Child>(
     dyntype: &Child::DynamicType,
     change: Change<ObjectKey, Relation>,
-    priority: Priority,
+    told: (Priority, Option<Happened>),
     signals: &mut Vec<Signal>,
 ) where
     Child: Resource,
@@ -114,7 +162,7 @@ fn announce<Child>(
             last: new,
         } => (key, new.and_before(&old)),
     };
-    source::concern::<Child>(&key, dyntype, &relation.concerns, priority, signals);
+    source::concern::<Child>(&key, dyntype, &relation.concerns, told, signals);
 }
 
 // === impl Relation ===
@@ -126,6 +174,10 @@ impl Relation {
             resource_version: Lookup::resource_version(&child).map(Into::into),
             concerns: relate(child).into(),
         }
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.resource_version.as_deref()?.parse().ok()
     }
 
     /// This relation, with those whom the object concerned before.

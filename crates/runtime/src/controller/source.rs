@@ -3,10 +3,16 @@
 //! Each source is a stream of its own, with its own watch and its own pace, so one that fails holds
 //! back nothing (rule R10).
 
-use super::{ReconcileReason, relation::Relations};
+use super::{
+    ReconcileReason,
+    cover::{Cover, View},
+    relation::Relations,
+    scope::Scope,
+};
 use crate::{
     Predicate,
-    predicate::matters,
+    predicate::{changes_desired_state, matters},
+    progress::Progress,
     reflector::{
         ObjectKey, ObjectRef, Store,
         store::{ObjectChange, Writer, WriterDropped},
@@ -17,7 +23,7 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use std::{borrow::Borrow, fmt::Debug, hash::Hash};
+use std::{borrow::Borrow, fmt::Debug, hash::Hash, sync::Arc};
 
 /// One thing that a source tells its controller.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub(super) enum Signal<Q = watcher::Error> {
         key: ObjectKey,
         reason: ReconcileReason,
         priority: Priority,
+        /// What a watch told, if it did.
+        event: Option<Happened>,
     },
     /// Every object is to be reconciled.
     TriggerAll,
@@ -51,12 +59,36 @@ pub(super) enum Signal<Q = watcher::Error> {
     },
 }
 
+/// What a watch told of the object that a signal is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Happened {
+    /// Whether what is wanted of the controller's own object has changed.
+    pub(super) desired: bool,
+    pub(super) version: EventVersion,
+}
+
+/// Which version of an object an event shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum EventVersion {
+    /// The step from the version before to this one, and nothing between.
+    Step(u64),
+    /// This object, by its uid, is gone; with the version that the deletion has got.
+    Gone(Box<str>, Option<u64>),
+    /// The state after an unknown number of steps, as a list shows it.
+    Unknown,
+}
+
 /// A stream of signals and what it is called.
 pub(super) struct Source {
     /// What is watched, for people: `deployments.apps in all namespaces`.
     pub(super) label: String,
     /// Whether the source will say [`Signal::Synced`], so that nothing runs before (rule R15).
     pub(super) syncs: bool,
+    /// The cache that the source fills, whose readers do not want to see less than they have written.
+    pub(super) cover: Option<Cover>,
+    /// Whether the source sends requests of its own, whose client is most often that of the
+    /// reconciler too.
+    pub(super) asks: bool,
     pub(super) signals: BoxStream<'static, Signal>,
 }
 
@@ -84,6 +116,8 @@ impl Source {
         Self {
             label: label.into(),
             syncs: false,
+            cover: None,
+            asks: false,
             signals: signals.boxed(),
         }
     }
@@ -97,6 +131,8 @@ impl Source {
         Self {
             label: "store".into(),
             syncs: true,
+            cover: Some(Cover::of_store(&store)),
+            asks: false,
             signals: stream::once(store_ready(store)).boxed(),
         }
     }
@@ -137,7 +173,8 @@ impl Source {
                     let child = ObjectKey::of(obj.borrow());
                     let mut signals = Vec::new();
                     let concerned = relate(obj);
-                    concern::<Child>(&child, &dyntype, &concerned, Priority::Normal, &mut signals);
+                    let told = (Priority::Normal, None);
+                    concern::<Child>(&child, &dyntype, &concerned, told, &mut signals);
                     signals
                 }
             })
@@ -156,9 +193,10 @@ impl Source {
         Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Clone,
     {
-        let label = watcher::target(&api);
-        let mut relations = Relations::<Child>::new(dyntype);
-        let signals = watcher::observe(api, config).flat_map(move |observation| {
+        let relations = Arc::new(Relations::<Child>::new(dyntype));
+        let (label, cover) = watched(&api, &config, relations.clone(), Progress::default());
+        let observations = watcher::observe(api, config, cover.progress.clone());
+        let signals = observations.flat_map(move |observation| {
             stream::iter(match observation {
                 Observation::Opened => vec![Signal::Recovered],
                 Observation::Item(Err(error)) => relations.take_in_error(error),
@@ -168,6 +206,8 @@ impl Source {
         Self {
             label,
             syncs: true,
+            cover: Some(cover),
+            asks: true,
             signals: signals.boxed(),
         }
     }
@@ -187,15 +227,20 @@ where
             config,
             mut writer,
         } = self;
-        let label = watcher::target(&api);
+        let store = writer.as_reader();
+        let progress = store.progress();
+        let (label, cover) = watched(&api, &config, Arc::new(store), progress.clone());
         let mut synced = false;
-        let signals = watcher::observe(api, config).flat_map(move |observation| {
+        let observations = watcher::observe(api, config, progress);
+        let signals = observations.flat_map(move |observation| {
             let signals = match observation {
                 Observation::Opened => vec![Signal::Recovered],
                 Observation::Item(Err(error)) => {
                     let changes = writer.take_in_error(&error);
                     let mut signals: Vec<_> = changes
-                        .filter_map(|change| signal(change, filter.as_deref(), Priority::Normal))
+                        .filter_map(|change| {
+                            signal(change, filter.as_deref(), Priority::Normal, false)
+                        })
                         .collect();
                     signals.push(failed(error));
                     signals
@@ -205,7 +250,7 @@ where
                     let priority = priority(synced);
                     let changes = writer.take_in(slim(event, managed_fields));
                     let mut signals: Vec<_> = changes
-                        .filter_map(|change| signal(change, filter.as_deref(), priority))
+                        .filter_map(|change| signal(change, filter.as_deref(), priority, !listed))
                         .collect();
                     synced |= listed;
                     signals.extend(listed.then_some(Signal::Synced));
@@ -217,9 +262,29 @@ where
         Source {
             label,
             syncs: true,
+            cover: Some(cover),
+            asks: true,
             signals: signals.boxed(),
         }
     }
+}
+
+/// What a watch is called, and the cache that it fills.
+fn watched<K: Resource>(
+    api: &Api<K>,
+    config: &watcher::Config,
+    view: Arc<dyn View>,
+    progress: Progress,
+) -> (String, Cover) {
+    let target = watcher::target(api);
+    let namespace = target.namespace.as_deref();
+    let scope = Scope::new(&target.group, &target.plural, namespace, config);
+    let cover = Cover {
+        scope,
+        view,
+        progress,
+    };
+    (target.to_string(), cover)
 }
 
 /// Waits until a store that somebody else fills is ready.
@@ -297,6 +362,7 @@ pub(super) fn updated<Q>(key: ObjectKey, priority: Priority) -> Signal<Q> {
         key,
         reason: ReconcileReason::ObjectUpdated,
         priority,
+        event: None,
     }
 }
 
@@ -315,6 +381,7 @@ pub(super) fn trigger<K: Resource, Q>(
         key: ObjectKey::of_ref(reference),
         reason,
         priority,
+        event: None,
     }
 }
 
@@ -323,7 +390,7 @@ pub(super) fn concern<Child: Resource>(
     child: &ObjectKey,
     dyntype: &Child::DynamicType,
     concerned: &[ObjectKey],
-    priority: Priority,
+    (priority, event): (Priority, Option<Happened>),
     signals: &mut Vec<Signal>,
 ) where
     Child::DynamicType: Clone,
@@ -339,21 +406,39 @@ pub(super) fn concern<Child: Resource>(
             obj_ref: child.clone(),
         },
         priority,
+        event: event.clone(),
     }));
 }
 
+/// The signal for a change of the controller's own kind; `single` tells that a watch told it as one.
 fn signal<K: Resource>(
     change: ObjectChange<K>,
     filter: Option<&(dyn Predicate<K> + Send)>,
     priority: Priority,
+    single: bool,
 ) -> Option<Signal> {
-    match change {
-        Change::Added { key, .. } => Some(updated(key, priority)),
-        Change::Modified { key, old, new } => filter
-            .is_none_or(|filter| matters(filter, &*old.0, &*new.0))
-            .then(|| updated(key, priority)),
-        Change::Deleted { key, .. } => Some(Signal::Gone(key)),
-    }
+    let (key, new, desired) = match change {
+        Change::Deleted { key, .. } => return Some(Signal::Gone(key)),
+        Change::Added { key, new } => (key, new, true),
+        Change::Modified { key, old, new } => {
+            if filter.is_some_and(|filter| !matters(filter, &*old.0, &*new.0)) {
+                return None;
+            }
+            let desired = changes_desired_state(&*old.0, &*new.0);
+            (key, new, desired)
+        }
+    };
+    let step = new.0.resource_version().filter(|_| single);
+    let step = step.and_then(|version| version.parse().ok());
+    Some(Signal::Trigger {
+        key,
+        reason: ReconcileReason::ObjectUpdated,
+        priority,
+        event: Some(Happened {
+            desired,
+            version: step.map_or(EventVersion::Unknown, EventVersion::Step),
+        }),
+    })
 }
 
 /// Drops `metadata.managedFields` unless they are to be kept (rule R16).

@@ -1,7 +1,7 @@
 //! Namespace and name: what tells the objects of one type apart.
 
 use super::{Lookup, ObjectRef, ObjectRefExtra};
-use std::{borrow::Borrow, cmp::Ordering};
+use std::{borrow::Borrow, cmp::Ordering, fmt};
 
 /// Namespace and name of an object, ordered by them. The empty namespace is the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,18 @@ impl ObjectKey {
             name: self.name.clone().into(),
             namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone().into()),
             extra: ObjectRefExtra::default(),
+        }
+    }
+}
+
+/// As `namespace/name`.
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name } = self;
+        if namespace.is_empty() {
+            f.write_str(name)
+        } else {
+            write!(f, "{namespace}/{name}")
         }
     }
 }

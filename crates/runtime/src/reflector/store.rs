@@ -7,7 +7,7 @@ use super::{
     names_kind,
     subscriber::Mailbox,
 };
-use crate::watcher;
+use crate::{progress::Progress, watcher};
 use homeostat_core::cache::{Cache, Change, Versioned};
 use kube::{
     Resource, ResourceExt,
@@ -55,6 +55,8 @@ where
 struct Shared<K: Lookup> {
     dyntype: K::DynamicType,
     state: RwLock<State<K>>,
+    /// How far the objects are up to date: as of the latest version among them, at least.
+    progress: Progress,
 }
 
 struct State<K> {
@@ -144,6 +146,7 @@ where
             shared: Arc::new(Shared {
                 dyntype,
                 state: RwLock::new(state),
+                progress: Progress::default(),
             }),
             ready: watch::Sender::new(false),
             changes: Vec::new(),
@@ -185,6 +188,11 @@ where
         event: watcher::Event<K>,
     ) -> std::vec::Drain<'_, ObjectChange<K>> {
         use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
+        let reached = match &event {
+            Apply(obj) | Delete(obj) => version(obj),
+            Init | InitApply(_) | InitDone => None,
+        };
+        let listed = matches!(event, InitDone);
         let changes = &mut self.changes;
         let mut state = self.shared.write();
         match event {
@@ -203,6 +211,13 @@ where
             }
         }
         state.tell(changes);
+        let latest = listed.then(|| state.latest());
+        drop(state);
+        match (latest, reached) {
+            (Some(latest), _) => self.shared.progress.listed(latest),
+            (None, Some(reached)) => self.shared.progress.reached(reached),
+            (None, None) => {}
+        }
         self.changes.drain(..)
     }
 
@@ -418,6 +433,11 @@ where
         &self.shared.dyntype
     }
 
+    /// How far the store has come.
+    pub(crate) fn progress(&self) -> Progress {
+        self.shared.progress.clone()
+    }
+
     /// Whether the first list is complete.
     pub(crate) fn is_ready(&self) -> bool {
         *self.ready.borrow()
@@ -529,6 +549,12 @@ where
 // === impl State ===
 
 impl<K: Lookup> State<K> {
+    /// The latest version among the objects: a list of them is at least that recent.
+    fn latest(&self) -> Option<u64> {
+        let versions = self.objects.iter().map(|(_, obj)| version(&*obj.0));
+        versions.max().flatten()
+    }
+
     /// Makes an index and keeps it up to date as long as somebody holds it.
     fn index<V, I>(
         &mut self,
@@ -601,6 +627,10 @@ pub(crate) fn take_in_error<V: Versioned + Clone>(
     } else {
         cache.keep(&key);
     }
+}
+
+fn version<K: Lookup>(obj: &K) -> Option<u64> {
+    obj.resource_version()?.parse().ok()
 }
 
 fn snapshot<K>(obj: K) -> Snapshot<K> {

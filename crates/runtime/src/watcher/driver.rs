@@ -8,6 +8,7 @@ use super::{
     lines::Lines,
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
+use crate::progress::Progress;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use homeostat_core::{
@@ -31,6 +32,8 @@ pub(super) struct Driver<K> {
     ready: VecDeque<Ready<K>>,
     /// Objects that were deleted while they were being listed.
     held: Vec<Decoded<K>>,
+    /// Who is told how far the follower has come, and the version that was told last.
+    progress: Option<(Progress, String)>,
 }
 
 /// What can be seen of a watch from outside.
@@ -94,6 +97,15 @@ where
             watch: None,
             ready: VecDeque::new(),
             held: Vec::new(),
+            progress: None,
+        }
+    }
+
+    /// The same, and `progress` is told how far whoever follows has come.
+    pub(super) fn telling(self, progress: Progress) -> Self {
+        Self {
+            progress: Some((progress, String::new())),
+            ..self
         }
     }
 
@@ -121,8 +133,27 @@ where
             if let Some(item) = self.pop() {
                 return item;
             }
+            self.tell_progress();
             let happened = self.act().await;
             self.take_in(happened);
+        }
+    }
+
+    /// Whoever asks for more has taken in all that was handed out before.
+    fn tell_progress(&mut self) {
+        let Some((progress, told)) = &mut self.progress else {
+            return;
+        };
+        let version = self.machine.version();
+        if version != told {
+            told.clear();
+            told.push_str(version);
+            match version.parse() {
+                Ok(version) => progress.listed(Some(version)),
+                Err(_) if version.is_empty() => {}
+                // A server without numbers: nobody can compare with that.
+                Err(_) => progress.listed(None),
+            }
         }
     }
 

@@ -74,11 +74,9 @@ pub use self::{
     event::Event,
 };
 
-pub(crate) use self::driver::Observation;
-use self::{
-    driver::Driver,
-    source::{Source, Target},
-};
+use self::{driver::Driver, source::Source};
+pub(crate) use self::{driver::Observation, source::Target};
+use crate::progress::Progress;
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
@@ -101,21 +99,24 @@ where
     Driver::new(Source::new(api, watcher_config), machine).into_stream()
 }
 
-/// The same as [`watcher()`], and when a watch is open.
+/// The same as [`watcher()`], and when a watch is open. `progress` is told how far whoever follows has
+/// come, each time that everything up to there was handed out.
 pub(crate) fn observe<K>(
     api: Api<K>,
     watcher_config: Config,
+    progress: Progress,
 ) -> impl Stream<Item = Observation<K>> + Send
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let machine = watcher_config.machine();
-    Driver::new(Source::new(api, watcher_config), machine).observe()
+    let driver = Driver::new(Source::new(api, watcher_config), machine);
+    driver.telling(progress).observe()
 }
 
-/// What `api` gives access to, for people: `deployments.apps in all namespaces`.
-pub(crate) fn target<K: Resource>(api: &Api<K>) -> String {
-    Target::new(api.resource_url(), api.namespace()).to_string()
+/// What `api` gives access to. For people it is `deployments.apps in all namespaces`.
+pub(crate) fn target<K: Resource>(api: &Api<K>) -> Target {
+    Target::new(api.resource_url(), api.namespace())
 }
 
 /// Lists and watches the metadata of the objects of `api`.

@@ -27,11 +27,11 @@ pub(super) struct Source {
 
 /// The names of a collection.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) group: String,
+pub(crate) struct Target {
+    pub(crate) group: String,
     pub(super) version: String,
-    pub(super) plural: String,
-    pub(super) namespace: Option<String>,
+    pub(crate) plural: String,
+    pub(crate) namespace: Option<String>,
 }
 
 /// Why there is no answer that goes on.

@@ -30,6 +30,20 @@ pub(super) enum Step<'a> {
     Forget {
         key: char,
     },
+    /// Of a key that runs.
+    Gate {
+        key: char,
+        time: Duration,
+    },
+    Open {
+        key: char,
+    },
+    /// Of a key that runs.
+    Damp {
+        key: char,
+        time: Duration,
+        firm: bool,
+    },
     Pass {
         time: Duration,
     },
@@ -59,6 +73,8 @@ pub(super) struct Known<'a> {
     pub(super) next_run: Option<Time>,
     pub(super) failures: u32,
     pub(super) causes: Vec<&'a str>,
+    pub(super) gate: Option<Time>,
+    pub(super) damped: Option<Time>,
 }
 
 /// A queue and its model, which go through the same steps.
@@ -89,6 +105,9 @@ struct Record<'a> {
     /// All since the last start.
     triggers: Vec<Arrival<'a>>,
     timer: Option<Requested>,
+    gate: Option<Time>,
+    /// Until when it is damped, and whether that is firm.
+    damped: Option<(Time, bool)>,
     phase: Phase,
 }
 
@@ -183,6 +202,18 @@ impl<'a> Pair<'a> {
                 queue.forget(&key);
                 model.forget(key);
             }
+            Step::Gate { key, time } => {
+                queue.close_gate(&key, *now + time);
+                model.record(key).gate = Some(*now + time);
+            }
+            Step::Open { key } => {
+                queue.open_gate(*now, &key);
+                model.open(*now, key);
+            }
+            Step::Damp { key, time, firm } => {
+                queue.damp(&key, *now + time, firm);
+                model.damp(key, *now + time, firm);
+            }
             Step::Pass { time } => *now += time,
             Step::Close => {
                 queue.close();
@@ -221,6 +252,8 @@ impl<'a> Pair<'a> {
             next_run: entry.next_run,
             failures: entry.failures,
             causes: entry.causes.iter().copied().collect(),
+            gate: entry.gate_closed_until,
+            damped: entry.damped_until,
         })
     }
 }
@@ -265,6 +298,8 @@ impl<'a> Model<'a> {
                 failures: 0,
                 triggers: Vec::new(),
                 timer: None,
+                gate: None,
+                damped: None,
                 phase: Phase::Waiting { order },
             });
         }
@@ -275,6 +310,9 @@ impl<'a> Model<'a> {
             && record.timer.is_some_and(|timer| timer.hold)
             && !record.triggers.iter().any(|trigger| trigger.starts);
         let starts = class == Class::Desired || !held;
+        if class == Class::Desired && record.damped.is_some_and(|(_, firm)| !firm) {
+            record.damped = None;
+        }
         record.triggers.push(Arrival {
             at: now,
             cause,
@@ -309,6 +347,8 @@ impl<'a> Model<'a> {
                 failures: 0,
                 triggers: Vec::new(),
                 timer: None,
+                gate: None,
+                damped: None,
                 phase,
             });
         }
@@ -331,8 +371,40 @@ impl<'a> Model<'a> {
             Phase::Waiting { .. } | Phase::Running { .. } | Phase::Ready { .. } => {}
         }
         self.settle(key);
+        self.clear(key);
+    }
+
+    fn open(&mut self, now: Time, key: char) {
+        self.pass(now);
+        let order = self.number();
+        if !self.records.iter().any(|record| record.key == key) {
+            return;
+        }
+        let record = self.record(key);
+        record.gate = None;
+        if let Phase::Waiting { order: place } = &mut record.phase {
+            *place = order;
+        }
+        self.settle(key);
+        self.clear(key);
+    }
+
+    fn damp(&mut self, key: char, until: Time, firm: bool) {
+        let record = self.record(key);
+        let changed = record
+            .triggers
+            .iter()
+            .any(|trigger| trigger.class == Class::Desired);
+        if firm || !changed {
+            record.damped = Some((until, firm));
+        }
+    }
+
+    /// Removes a record that has nothing to wait for any more.
+    fn clear(&mut self, key: char) {
+        let now = self.now;
         self.records
-            .retain(|record| record.key != key || !record.is_idle());
+            .retain(|record| record.key != key || !record.is_idle() || record.opens() > now);
     }
 
     fn next(&mut self, now: Time) -> Said<'a> {
@@ -349,7 +421,7 @@ impl<'a> Model<'a> {
                 .records
                 .iter()
                 .filter(|r| matches!(r.phase, Phase::Waiting { .. }));
-            let due = waiting.filter_map(|record| record.due(&self.config)).min();
+            let due = waiting.filter_map(|r| r.wakes(&self.config, now)).min();
             let earliest = if token > now { token } else { Time::ORIGIN };
             return due.map_or(Said::Idle, |due| Said::WaitUntil(due.max(earliest)));
         };
@@ -449,8 +521,7 @@ impl<'a> Model<'a> {
             }
         }
         self.settle(key);
-        self.records
-            .retain(|record| record.key != key || !record.is_idle());
+        self.clear(key);
     }
 
     fn forget(&mut self, key: char) {
@@ -460,6 +531,7 @@ impl<'a> Model<'a> {
             {
                 record.triggers.clear();
                 record.failures = 0;
+                (record.gate, record.damped) = (None, None);
                 record.phase = Phase::Running {
                     priority,
                     forgotten: true,
@@ -502,6 +574,11 @@ impl<'a> Model<'a> {
             },
             failures: record.failures,
             causes: causes(&record.triggers).0,
+            gate: record.gate.filter(|&gate| gate > self.now),
+            damped: record
+                .damped
+                .map(|(until, _)| until)
+                .filter(|&until| until > self.now),
         })
     }
 
@@ -532,6 +609,8 @@ impl<'a> Model<'a> {
                 }
             }
             let Some(&(at, _, key)) = due.iter().min() else {
+                self.records
+                    .retain(|record| !record.is_idle() || record.opens() > now);
                 return;
             };
             self.make_ready(key, at);
@@ -625,11 +704,20 @@ impl Record<'_> {
             rested.min(latest)
         });
         let timer = self.timer.map(|timer| timer.at);
-        [window, timer]
-            .into_iter()
-            .flatten()
-            .filter(|&at| at < Time::MAX)
-            .min()
+        let asked = [window, timer].into_iter().flatten();
+        let first = asked.filter(|&at| at < Time::MAX).min();
+        first.map(|at| at.max(self.opens()))
+    }
+
+    /// When the queue has something to do about a record that waits.
+    fn wakes(&self, config: &Config, now: Time) -> Option<Time> {
+        let opens = Some(self.opens()).filter(|&opens| opens > now);
+        self.due(config).or(opens).filter(|&at| at < Time::MAX)
+    }
+
+    fn opens(&self) -> Time {
+        let damped = self.damped.map_or(Time::ORIGIN, |(until, _)| until);
+        self.gate.unwrap_or(Time::ORIGIN).max(damped)
     }
 
     fn state(&self) -> State {

@@ -21,6 +21,15 @@ const CAUSES: [&str; 20] = [
 #[derive(Clone, Debug)]
 enum Wish {
     Step(Step<'static>),
+    Gate {
+        which: Index,
+        time: Duration,
+    },
+    Damp {
+        which: Index,
+        time: Duration,
+        firm: bool,
+    },
     Done {
         which: Index,
         outcome: Outcome,
@@ -70,8 +79,19 @@ impl Promises {
                     None => drop(self.failures.remove(&key)),
                 }
             }
-            Step::Schedule { .. } | Step::Next | Step::Pass { .. } | Step::Close => {}
+            Step::Schedule { .. }
+            | Step::Next
+            | Step::Gate { .. }
+            | Step::Open { .. }
+            | Step::Damp { .. }
+            | Step::Pass { .. }
+            | Step::Close => {}
         }
+    }
+
+    fn running_one(&self, which: Index) -> char {
+        let running: Vec<char> = self.running.iter().copied().collect();
+        *which.get(&running)
     }
 
     /// Never two runs of a key at once, and never a failure counted that was none.
@@ -212,7 +232,15 @@ fn wish() -> impl Strategy<Value = Wish> {
             outcome,
             random,
         });
+    let millis = || (0_u64..5000).prop_map(Duration::from_millis);
+    let gate = (any::<Index>(), millis()).prop_map(|(which, time)| Wish::Gate { which, time });
+    let damp = (any::<Index>(), millis(), any::<bool>())
+        .prop_map(|(which, time, firm)| Wish::Damp { which, time, firm });
+    let open = key().prop_map(|key| Step::Open { key });
     prop_oneof![
+        2 => gate,
+        1 => damp,
+        1 => open.prop_map(Wish::Step),
         6 => add.prop_map(Wish::Step),
         2 => schedule.prop_map(Wish::Step),
         6 => Just(Wish::Step(Step::Next)),
@@ -247,10 +275,15 @@ proptest! {
         for wish in wishes {
             let step = match wish {
                 Wish::Step(step) => step,
-                Wish::Done { .. } if promises.running.is_empty() => continue,
+                _ if promises.running.is_empty() => continue,
                 Wish::Done { which, outcome, random } => {
-                    let running: Vec<char> = promises.running.iter().copied().collect();
-                    Step::Done { key: *which.get(&running), outcome, random }
+                    Step::Done { key: promises.running_one(which), outcome, random }
+                }
+                Wish::Gate { which, time } => {
+                    Step::Gate { key: promises.running_one(which), time }
+                }
+                Wish::Damp { which, time, firm } => {
+                    Step::Damp { key: promises.running_one(which), time, firm }
                 }
             };
             take(&mut pair, &mut promises, step, &config)?;

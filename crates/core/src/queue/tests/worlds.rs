@@ -16,6 +16,8 @@ struct World {
     outcomes: &'static [Outcome],
     /// After how many seconds runs are asked for.
     schedules: &'static [u64],
+    /// For how many seconds the gates of running keys are closed, if they are at all.
+    gates: &'static [u64],
     /// In seconds.
     pauses: &'static [u64],
 }
@@ -69,7 +71,13 @@ impl World {
                 Step::Add { key, .. } | Step::Schedule { key, .. } => {
                     named.max(KEYS.iter().take_while(|&&other| other <= key).count())
                 }
-                Step::Next | Step::Done { .. } | Step::Forget { .. } | Step::Pass { .. } => named,
+                Step::Next
+                | Step::Done { .. }
+                | Step::Forget { .. }
+                | Step::Gate { .. }
+                | Step::Open { .. }
+                | Step::Damp { .. }
+                | Step::Pass { .. } => named,
                 Step::Close => unreachable!("no world is closed"),
             };
             count += self.explore_from(&pair, named, path);
@@ -106,6 +114,14 @@ impl World {
                     random: 0.0,
                 };
                 steps.extend(self.outcomes.iter().map(done));
+                for &secs in self.gates {
+                    let time = Duration::from_secs(secs);
+                    steps.push(Step::Gate { key, time });
+                    let firm = false;
+                    steps.push(Step::Damp { key, time, firm });
+                }
+            } else if known.gate.is_some() {
+                steps.push(Step::Open { key });
             }
         }
         if pair.model.would_run(pair.now) {
@@ -139,6 +155,7 @@ fn outcomes() {
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, REQUEUE, BACKOFF, FIXED],
         schedules: &[],
+        gates: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 162_247);
@@ -152,6 +169,7 @@ fn priorities() {
         triggers: &[SPEC, CHILD, LIST],
         outcomes: &[AWAIT, BACKOFF],
         schedules: &[],
+        gates: &[],
         pauses: &[1, 3],
     };
     assert_eq!(world.explore(), 738_505);
@@ -167,6 +185,7 @@ fn debounce() {
         triggers: &[SPEC, CHILD],
         outcomes: &[REQUEUE, BACKOFF],
         schedules: &[],
+        gates: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 84_907);
@@ -180,6 +199,7 @@ fn moments() {
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, BACKOFF, SOON],
         schedules: &[],
+        gates: &[],
         pauses: &[1],
     };
     assert_eq!(world.explore(), 104_345);
@@ -195,6 +215,7 @@ fn rate_limit() {
         triggers: &[SPEC],
         outcomes: &[AWAIT, REQUEUE],
         schedules: &[],
+        gates: &[],
         pauses: &[1, 2],
     };
     assert_eq!(world.explore(), 11_772);
@@ -208,7 +229,22 @@ fn schedules() {
         triggers: &[SPEC],
         outcomes: &[REQUEUE, BACKOFF],
         schedules: &[1, 3],
+        gates: &[],
         pauses: &[1],
     };
     assert_eq!(world.explore(), 358_854);
+}
+
+/// Gates that are closed while a key runs, and opened before or after their time.
+#[test]
+fn gates() {
+    let world = World {
+        config: config(),
+        triggers: &[SPEC, CHILD],
+        outcomes: &[AWAIT, REQUEUE, BACKOFF],
+        schedules: &[],
+        gates: &[3],
+        pauses: &[1, 2],
+    };
+    assert_eq!(world.explore(), 185_327);
 }

@@ -1,0 +1,195 @@
+//! The run that a task works for.
+
+use super::{
+    answer::{Answer, Header},
+    request::Target,
+    write::{Before, Known, Verb, Write},
+};
+use crate::reflector::ObjectKey;
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+};
+use tokio::task::futures::TaskLocalFuture;
+
+tokio::task_local! {
+    /// The run that this task works for.
+    static CURRENT: Arc<Run>;
+    /// Whether a request of this task came by, for tasks that want to know whether their client is
+    /// one of ours.
+    static NOTED: Arc<AtomicBool>;
+}
+
+/// What one run of a reconciler has sent.
+#[derive(Default)]
+pub(crate) struct Run {
+    requests: AtomicU32,
+    reads: AtomicU32,
+    /// Writes that were begun, whatever became of them.
+    attempts: AtomicU32,
+    writes: Mutex<Vec<Write>>,
+    known: Option<Arc<dyn Known>>,
+}
+
+/// Drives `future` as a part of `run`.
+pub(crate) fn in_run<F: Future>(run: Arc<Run>, future: F) -> TaskLocalFuture<Arc<Run>, F> {
+    CURRENT.scope(run, future)
+}
+
+/// Calls `f` as a part of `run`.
+pub(crate) fn in_run_now<T>(run: Arc<Run>, f: impl FnOnce() -> T) -> T {
+    CURRENT.sync_scope(run, f)
+}
+
+/// Drives `future` as a part of the run that the caller works for, if it does.
+pub(crate) async fn keeping_run<F: Future>(run: Option<Arc<Run>>, future: F) -> F::Output {
+    match run {
+        Some(run) => in_run(run, future).await,
+        None => future.await,
+    }
+}
+
+/// Drives `future` and notes whether requests of it come by; see [`requests_noted`].
+pub(crate) fn noting_requests<F: Future>(future: F) -> TaskLocalFuture<Arc<AtomicBool>, F> {
+    NOTED.scope(Arc::default(), future)
+}
+
+/// Whether a request of this task came by a [`Tracked`](super::Tracked) client.
+pub(crate) fn requests_noted() -> bool {
+    NOTED
+        .try_with(|noted| noted.load(Relaxed))
+        .unwrap_or_default()
+}
+
+/// Takes note of a request outside of runs.
+pub(super) fn note_request() {
+    // Without the task-local nobody asks.
+    let _unasked = NOTED.try_with(|noted| noted.store(true, Relaxed));
+}
+
+// === impl Run ===
+
+impl Run {
+    /// A run that may ask `known` for what its writes found.
+    pub(crate) fn new(known: Arc<dyn Known>) -> Self {
+        Self {
+            known: Some(known),
+            ..Self::default()
+        }
+    }
+
+    /// The run that the caller works for.
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        CURRENT.try_with(Arc::clone).ok()
+    }
+
+    /// How many requests were sent, reads included.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Relaxed)
+    }
+
+    /// How many of them were reads.
+    pub(crate) fn reads(&self) -> u32 {
+        self.reads.load(Relaxed)
+    }
+
+    /// Whether something was written, or at least tried to be.
+    pub(crate) fn has_written(&self) -> bool {
+        self.attempts.load(Relaxed) > 0
+    }
+
+    /// Takes out the writes so far, oldest first.
+    pub(crate) fn take_writes(&self) -> Vec<Write> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    pub(super) fn begin_read(&self) {
+        self.requests.fetch_add(1, Relaxed);
+        self.reads.fetch_add(1, Relaxed);
+    }
+
+    /// Takes note that a write is sent, and tells what is known of its object until then.
+    pub(super) fn begin_write(&self, target: &Target) -> Before {
+        self.requests.fetch_add(1, Relaxed);
+        self.attempts.fetch_add(1, Relaxed);
+        let Some(name) = &target.name else {
+            return Before::default();
+        };
+        let mut before = self.known.as_ref().map_or_else(Before::default, |known| {
+            let key = ObjectKey::new(target.namespace.as_deref(), name);
+            known.before(&target.group, &target.resource, &key)
+        });
+        let writes = self.lock();
+        let of_kind = writes
+            .iter()
+            .filter(|write| (&write.group, &write.resource) == (&target.group, &target.resource));
+        for write in of_kind {
+            let version = write.number();
+            before.reached = before.reached.max(version);
+            if write.name == *name && write.namespace == target.namespace {
+                before.version = before.version.max(version);
+            }
+        }
+        before
+    }
+
+    /// Records a write that the server has accepted.
+    pub(super) fn record(&self, target: Target, before: Before, body: &[u8]) {
+        let Some(Answer { object, items }) = Answer::read(body) else {
+            return;
+        };
+        let mut writes = self.lock();
+        if let Some(object) = object {
+            writes.push(write(target, before, object));
+        } else {
+            // The items of a deleted collection come in the state before or with their deletion
+            // marked, which is not told apart.
+            let each = items.into_iter();
+            writes.extend(each.map(|item| write(target.clone(), Before::default(), item)));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Write>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write(target: Target, before: Before, object: Header) -> Write {
+    let Target {
+        verb,
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+        subresource,
+        field_manager,
+    } = target;
+    // A delete that is answered by something else than the marked object has happened at once.
+    let deleted = matches!(verb, Verb::Delete) && subresource.is_none();
+    let gone = object.is_gone() || (deleted && object.resource_version.is_none());
+    let changed = if deleted {
+        Some(true)
+    } else if verb == Verb::Create {
+        object.resource_version.as_ref().map(|_| true)
+    } else {
+        let after = object.resource_version.as_deref();
+        before.changed(after.and_then(|version| version.parse().ok()))
+    };
+    Write {
+        verb,
+        group,
+        version,
+        resource,
+        kind: object.kind,
+        subresource,
+        namespace: object.namespace.or(namespace),
+        name: object.name.or(name).unwrap_or_default(),
+        uid: object.uid,
+        field_manager,
+        resource_version: object.resource_version,
+        changed,
+        gone,
+        labels: object.labels.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,116 @@
+//! The layer's service: passes requests on, and records the writes among them.
+
+use super::{
+    request::Target,
+    run::{Run, note_request},
+};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Either, Full};
+use kube::client::Body;
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::Mutex;
+use tower::{BoxError, Service, ServiceExt};
+
+/// The service of [`Tracked`](super::Tracked).
+///
+/// kube's client calls its service in a task of its own, and only the future that the call returns is
+/// driven in the task of the one who asks. Which run that is can only be seen there, so the call does
+/// nothing yet.
+pub struct TrackedService<S> {
+    /// Held for as long as it takes to hand over a request, not until its answer comes.
+    inner: Arc<Mutex<S>>,
+}
+
+// === impl TrackedService ===
+
+impl<S> TrackedService<S> {
+    pub(super) fn new(inner: S) -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+}
+
+impl<S> fmt::Debug for TrackedService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrackedService").finish_non_exhaustive()
+    }
+}
+
+impl<S, B> Service<Request<Body>> for TrackedService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Either<Full<Bytes>, B>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(carry(Arc::clone(&self.inner), request))
+    }
+}
+
+/// Sends a request, and records it if it is a write of a run.
+async fn carry<S, B>(
+    inner: Arc<Mutex<S>>,
+    request: Request<Body>,
+) -> Result<Response<Either<Full<Bytes>, B>>, BoxError>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let Some(run) = Run::current() else {
+        note_request();
+        return Ok(send(&inner, request).await?.map(Either::Right));
+    };
+    let Some(target) = Target::of(&request) else {
+        run.begin_read();
+        return Ok(send(&inner, request).await?.map(Either::Right));
+    };
+    let before = run.begin_write(&target);
+    let response = send(&inner, request).await?;
+    if !tells_objects(&response) {
+        return Ok(response.map(Either::Right));
+    }
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.map_err(Into::into)?.to_bytes();
+    run.record(target, before, &body);
+    Ok(Response::from_parts(head, Either::Left(Full::new(body))))
+}
+
+async fn send<S, B>(inner: &Mutex<S>, request: Request<Body>) -> Result<Response<B>, BoxError>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+{
+    let answer = {
+        let mut inner = inner.lock().await;
+        let ready = inner.ready().await.map_err(Into::into)?;
+        ready.call(request)
+    };
+    answer.await.map_err(Into::into)
+}
+
+/// Whether an answer is that of a write that succeeded, and no stream.
+fn tells_objects<B>(response: &Response<B>) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    response.status().is_success()
+        && response.status() != StatusCode::NO_CONTENT
+        && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+}

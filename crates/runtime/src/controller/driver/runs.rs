@@ -1,0 +1,207 @@
+//! The start and the end of runs.
+
+use super::{
+    Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
+    triggers::{Baseline, Told},
+};
+use crate::{
+    client,
+    controller::{
+        Action, Error, ReconcileReason,
+        reason::{Cause, describe},
+    },
+    reflector::{ObjectKey, ObjectRef},
+    task::{Completion, Guarded, Spawn, catch},
+};
+use futures::{TryFuture, TryFutureExt};
+use homeostat_core::{
+    queue::{Next, Outcome, Priority, Run, State},
+    time::Time,
+};
+use kube::{Resource, api::DynamicObject};
+use std::{fmt::Debug, hash::Hash, sync::Arc};
+use tracing::{Instrument, info_span};
+
+impl<K, Q, I, S, R, P, Ctx, Fut> Driver<K, Q, I, S, R, P, Ctx, Fut>
+where
+    K: Resource + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone,
+    Q: std::error::Error + 'static,
+    I: Intake<Q>,
+    S: Spawn<InSpan<Fut>>,
+    R: FnMut(Arc<K>, Arc<Ctx>) -> Fut,
+    P: Fn(Arc<K>, &Fut::Error, Arc<Ctx>) -> Action,
+    Fut: TryFuture<Ok = Action>,
+    Fut::Error: std::error::Error + 'static,
+{
+    /// Starts all that is due, as far as the limits allow.
+    pub(super) fn start_due(&mut self) {
+        self.wake = None;
+        if !self.unsynced.is_empty() || !self.store.is_ready() {
+            return;
+        }
+        self.release();
+        while self.results.len() < RESULTS {
+            match self.queue.next(self.now()) {
+                Next::Run(run) => self.start_run(run),
+                Next::WaitUntil(time) => {
+                    self.wake = (time < Time::MAX).then_some(time);
+                    return;
+                }
+                Next::Idle => return,
+            }
+        }
+    }
+
+    /// Lets those keys run again whose caches have seen what they wrote, or will not see it in time.
+    fn release(&mut self) {
+        if !self.writes.are_awaited() {
+            return;
+        }
+        let now = self.now();
+        for key in self.writes.released() {
+            self.queue.open_gate(now, &key);
+        }
+        self.writes.expire(now);
+    }
+
+    fn start_run(&mut self, run: Run<ObjectKey, Cause>) {
+        let Run {
+            key, causes, timer, ..
+        } = run;
+        let Some(obj) = self.store.get_key(&key) else {
+            return self.skip_run(&key);
+        };
+        let baseline = Baseline::of(&*obj);
+        if let Some(seen) = self.failing.get_mut(&key) {
+            *seen = baseline;
+        }
+        let span = info_span!(
+            "reconciling object",
+            object.ref = %ObjectRef::from_obj_with(&*obj, self.dyntype.clone()),
+            object.reason = %describe(&causes, timer),
+        );
+        let known = Arc::clone(self.writes.covers());
+        let run = Arc::new(client::Run::new(known));
+        let active = Active {
+            obj: Arc::clone(&obj),
+            baseline,
+            run: Arc::clone(&run),
+            deferred: Vec::new(),
+        };
+        self.running.insert(key.clone(), active);
+        let Hooks {
+            reconciler,
+            context,
+            ..
+        } = &mut self.hooks;
+        let context = Arc::clone(context);
+        let call = || client::in_run_now(Arc::clone(&run), || reconciler(obj, context));
+        match span.in_scope(|| catch(call)) {
+            Ok(future) => {
+                let future = TryFutureExt::into_future(future).instrument(span);
+                let future = client::in_run(run, future);
+                let run = self
+                    .spawn
+                    .spawn(Guarded::new(future, self.config.reconcile_timeout));
+                self.runs.push(Running { key, run });
+            }
+            Err(panic) => self.finish(key, Completion::Panicked(panic)),
+        }
+    }
+
+    /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
+    /// an owner reference did not say that its object has none, the right key takes over.
+    fn skip_run(&mut self, key: &ObjectKey) {
+        let nothing = Action::await_change().outcome(false);
+        self.forget(key);
+        self.queue.done(self.now(), key, nothing, 0.0);
+        let in_cluster = key.in_cluster();
+        if let Some(key) = in_cluster.filter(|key| self.store.get_key(key).is_some()) {
+            self.trigger(
+                key,
+                Told::unasked(ReconcileReason::Unknown, Priority::Normal),
+            );
+        }
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        key: ObjectKey,
+        completion: Completion<Result<Action, Fut::Error>>,
+    ) {
+        // The key was put there when the run was started.
+        let Some(active) = self.running.get_mut(&key) else {
+            return;
+        };
+        let writes = active.run.take_writes();
+        let deferred = std::mem::take(&mut active.deferred);
+        self.writes.remember(&key, &writes);
+        for told in deferred {
+            self.trigger(key.clone(), told);
+        }
+        let now = self.now();
+        if let Some(until) = self.writes.await_caches(now, &key, &writes) {
+            self.queue.close_gate(&key, until);
+        }
+        let Some(Active { obj, baseline, .. }) = self.running.remove(&key) else {
+            return;
+        };
+        let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
+        let (outcome, item) = self.judge(&obj, reference, completion);
+        let random = self.random.f64();
+        self.queue.done(now, &key, outcome, random);
+        if self
+            .queue
+            .entry(&key)
+            .is_some_and(|entry| entry.failures > 0 || entry.state == State::BackingOff)
+        {
+            self.failing.insert(key, baseline);
+        } else {
+            self.failing.remove(&key);
+        }
+        self.results.push_back(item);
+    }
+
+    /// What follows from how a run ended, for the queue and for the reader of the stream.
+    fn judge(
+        &self,
+        obj: &Arc<K>,
+        reference: ObjectRef<K>,
+        completion: Completion<Result<Action, Fut::Error>>,
+    ) -> (Outcome, Item<K, Fut::Error, Q>) {
+        let backoff = Action::backoff().outcome(true);
+        let erase = |reference: ObjectRef<K>| -> Box<ObjectRef<DynamicObject>> {
+            Box::new(reference.erase())
+        };
+        match completion {
+            Completion::Returned(Ok(action)) => (action.outcome(false), Ok((reference, action))),
+            Completion::Returned(Err(error)) => {
+                let Hooks {
+                    error_policy,
+                    context,
+                    ..
+                } = &self.hooks;
+                let policy = || error_policy(Arc::clone(obj), &error, Arc::clone(context));
+                match catch(policy) {
+                    Ok(action) => (
+                        action.outcome(true),
+                        Err(Error::ReconcilerFailed(error, erase(reference))),
+                    ),
+                    Err(panic) => (
+                        backoff,
+                        Err(Error::ReconcilerPanicked(panic, erase(reference))),
+                    ),
+                }
+            }
+            Completion::Panicked(panic) => (
+                backoff,
+                Err(Error::ReconcilerPanicked(panic, erase(reference))),
+            ),
+            Completion::TimedOut(limit) => (
+                backoff,
+                Err(Error::ReconcileTimeout(limit, erase(reference))),
+            ),
+        }
+    }
+}

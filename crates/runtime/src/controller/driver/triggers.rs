@@ -1,0 +1,225 @@
+//! From what sources say to triggers of the queue.
+
+use super::{Driver, InSpan, Intake};
+use crate::{
+    controller::{
+        Action, Error, ReconcileReason, RunnerError,
+        reason::{Cause, Origin},
+        source::{EventVersion, Happened, Signal},
+    },
+    predicates,
+    reflector::{Lookup, ObjectKey},
+    task::Spawn,
+};
+use futures::TryFuture;
+use homeostat_core::queue::{Class, Priority, Trigger};
+use kube::Resource;
+use std::{fmt::Debug, hash::Hash, sync::Arc};
+
+/// How many events that come during a run are judged only after it, when it is known what it wrote. What
+/// comes after them counts as foreign.
+const DEFERRED: usize = 64;
+
+/// A trigger before it is judged.
+pub(super) struct Told {
+    pub(super) source: usize,
+    pub(super) reason: ReconcileReason,
+    pub(super) priority: Priority,
+    pub(super) event: Option<Happened>,
+}
+
+/// The desired state that a run saw, for a key that backs off or runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Baseline {
+    state: Option<u64>,
+    version: Option<u64>,
+}
+
+impl<K, Q, I, S, R, P, Ctx, Fut> Driver<K, Q, I, S, R, P, Ctx, Fut>
+where
+    K: Resource + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone,
+    Q: std::error::Error + 'static,
+    I: Intake<Q>,
+    S: Spawn<InSpan<Fut>>,
+    R: FnMut(Arc<K>, Arc<Ctx>) -> Fut,
+    P: Fn(Arc<K>, &Fut::Error, Arc<Ctx>) -> Action,
+    Fut: TryFuture<Ok = Action>,
+    Fut::Error: std::error::Error + 'static,
+{
+    pub(super) fn take_in(&mut self, source: usize, signal: Signal<Q>) {
+        match signal {
+            Signal::Trigger {
+                key,
+                reason,
+                priority,
+                event,
+            } => {
+                let told = Told {
+                    source,
+                    reason,
+                    priority,
+                    event,
+                };
+                self.take_in_trigger(key, told);
+            }
+            Signal::TriggerAll => {
+                for key in self.store.keys() {
+                    let told = Told::unasked(ReconcileReason::BulkReconcile, Priority::Low);
+                    self.trigger(key, told);
+                }
+            }
+            Signal::Gone(key) => self.forget(&key),
+            Signal::Synced => {
+                self.unsynced.remove(&source);
+                self.readiness.update(source, |status| status.synced = true);
+            }
+            Signal::Recovered => self
+                .readiness
+                .update(source, |status| status.last_error = None),
+            Signal::Failed(error) => {
+                // Whoever cannot be waited for is not waited for: the other kinds go on.
+                self.unsynced.remove(&source);
+                self.readiness
+                    .update(source, |status| status.last_error = Some(error.to_string()));
+                self.results.push_back(Err(Error::QueueError(error)));
+            }
+            Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
+            Signal::Joined { label, syncs } => self.readiness.join(label, syncs),
+            Signal::StoreLost(lost) => {
+                let error = Error::RunnerError(RunnerError::Readiness(lost));
+                self.results.push_back(Err(error));
+            }
+        }
+    }
+
+    /// An event that comes while its key runs and writes may show what this run writes. The event can
+    /// be faster than the answer to the write, so it is looked at when the run has ended.
+    fn take_in_trigger(&mut self, key: ObjectKey, told: Told) {
+        if let Some(active) = self.running.get_mut(&key)
+            && told.event.is_some()
+            && active.run.has_written()
+            && active.deferred.len() < DEFERRED
+        {
+            active.deferred.push(told);
+        } else {
+            self.trigger(key, told);
+        }
+    }
+
+    pub(super) fn trigger(&mut self, key: ObjectKey, told: Told) {
+        let origin = self.origin_of(&key, &told);
+        if origin == Origin::Own {
+            self.self_triggered += 1;
+            if self.config.ignore_own_writes {
+                return;
+            }
+        }
+        let class = self.class(&key, &told, origin);
+        let Told {
+            reason, priority, ..
+        } = told;
+        let trigger = Trigger {
+            key,
+            cause: Cause { reason, origin },
+            class,
+            priority,
+        };
+        self.queue.add(self.now(), trigger);
+    }
+
+    fn origin_of(&self, key: &ObjectKey, told: &Told) -> Origin {
+        match &told.event {
+            Some(event) if self.writes.is_own(told.source, key, event) => Origin::Own,
+            // The initial list shows what was there before.
+            _ if told.priority == Priority::Low => Origin::Asked,
+            Some(event) if event.desired => Origin::Desired,
+            Some(_) => Origin::Foreign,
+            None => Origin::Asked,
+        }
+    }
+
+    /// Whether somebody else has changed the desired state of an object since its latest run (rule
+    /// R5). It only matters for keys that run or back off, so only for these it is looked at.
+    fn class(&mut self, key: &ObjectKey, told: &Told, origin: Origin) -> Class {
+        let Some(before) = self.baseline(key) else {
+            return Class::Desired;
+        };
+        // A single step tells by itself what it changes.
+        if let Some(Happened {
+            desired,
+            version: EventVersion::Step(version),
+        }) = told.event
+            && matches!(told.reason, ReconcileReason::ObjectUpdated)
+            && origin != Origin::Own
+        {
+            let is_new = before.version.is_none_or(|before| version > before);
+            return if desired && is_new {
+                Class::Desired
+            } else {
+                Class::Other
+            };
+        }
+        let now = self.store.get_key(key);
+        let Some(now) = now.map(|obj| Baseline::of(&*obj)) else {
+            return Class::Desired;
+        };
+        let is_own = now
+            .version
+            .is_some_and(|version| self.writes.is_own_version(key, version));
+        if is_own {
+            // What comes after this is compared with what the run itself has made of the object.
+            self.set_baseline(key, now);
+        }
+        if origin == Origin::Own || is_own || (now.state == before.state && now.state.is_some()) {
+            Class::Other
+        } else {
+            Class::Desired
+        }
+    }
+
+    fn baseline(&self, key: &ObjectKey) -> Option<Baseline> {
+        let active = self.running.get(key).map(|active| active.baseline);
+        active.or_else(|| self.failing.get(key).copied())
+    }
+
+    fn set_baseline(&mut self, key: &ObjectKey, baseline: Baseline) {
+        if let Some(active) = self.running.get_mut(key) {
+            active.baseline = baseline;
+        } else if let Some(failing) = self.failing.get_mut(key) {
+            *failing = baseline;
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
+        self.failing.remove(key);
+        self.writes.forget(key);
+        self.queue.forget(key);
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    /// A trigger that is about no event.
+    pub(super) fn unasked(reason: ReconcileReason, priority: Priority) -> Self {
+        Self {
+            source: 0,
+            reason,
+            priority,
+            event: None,
+        }
+    }
+}
+
+// === impl Baseline ===
+
+impl Baseline {
+    pub(super) fn of<K: Resource>(obj: &K) -> Self {
+        let version = Lookup::resource_version(obj);
+        Self {
+            state: predicates::desired_state(obj),
+            version: version.and_then(|version| version.parse().ok()),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What runs have written: which keys wait for caches to see it, and which events only show it.
+
+use crate::{
+    client::Write,
+    controller::{
+        cover::{Covers, Written},
+        source::{EventVersion, Happened},
+    },
+    reflector::ObjectKey,
+};
+use homeostat_core::{
+    time::Time,
+    unseen::{Expected, Unseen},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How many own writes are remembered until their events come. Those of the runs that are under way
+/// and of the moments after them are some hundreds at most.
+const OWN: usize = 4096;
+
+/// The writes of a controller's runs.
+pub(super) struct Writes {
+    covers: Arc<Covers>,
+    unseen: Unseen<ObjectKey, Written>,
+    own: Own,
+    /// How long a key waits for caches at most; zero means not at all.
+    wait: Duration,
+    /// How many waits ended with their time.
+    overdue: u64,
+}
+
+/// Whose write led to a version of an object.
+#[derive(Default)]
+struct Own {
+    writers: BTreeMap<Mark, ObjectKey>,
+    /// In the order of writing.
+    order: VecDeque<Mark>,
+}
+
+/// What tells the event of a write, with the number of the source that it comes from.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    Version(usize, u64),
+    Gone(usize, Box<str>),
+}
+
+// === impl Writes ===
+
+impl Writes {
+    pub(super) fn new(covers: Arc<Covers>, wait: Duration) -> Self {
+        Self {
+            covers,
+            unseen: Unseen::default(),
+            own: Own::default(),
+            wait,
+            overdue: 0,
+        }
+    }
+
+    /// The caches, for runs to ask what is known of an object.
+    pub(super) fn covers(&self) -> &Arc<Covers> {
+        &self.covers
+    }
+
+    /// Whether some key waits for caches.
+    pub(super) fn are_awaited(&self) -> bool {
+        !self.unseen.is_empty()
+    }
+
+    /// Takes in what a run of `key` has written: from now on its events are known as its own.
+    pub(super) fn remember(&mut self, key: &ObjectKey, writes: &[Write]) {
+        for write in writes {
+            for source in self.covers.sources_of(write) {
+                if let Some(version) = write.number() {
+                    self.own.add(Mark::Version(source, version), key);
+                }
+                if let Some(uid) = write.uid.as_deref().filter(|_| write.gone) {
+                    self.own.add(Mark::Gone(source, uid.into()), key);
+                }
+            }
+        }
+    }
+
+    /// Lets the next run of `key` wait for the caches that have not seen `writes` yet; until when, if
+    /// there are any.
+    pub(super) fn await_caches(
+        &mut self,
+        now: Time,
+        key: &ObjectKey,
+        writes: &[Write],
+    ) -> Option<Time> {
+        if self.wait.is_zero() || writes.is_empty() {
+            self.unseen.forget(key);
+            return None;
+        }
+        // From here on caches that move tell so. What they have seen until now they are asked for.
+        self.covers.listener.set_waiting(true);
+        let expected = self.covers.unseen(writes);
+        let until = (!expected.is_empty()).then(|| now + self.wait);
+        self.unseen
+            .expect(key.clone(), until.unwrap_or(now), expected);
+        self.covers.listener.set_waiting(self.are_awaited());
+        until
+    }
+
+    /// The keys whose caches have seen everything by now.
+    pub(super) fn released(&mut self) -> Vec<ObjectKey> {
+        let Self { covers, unseen, .. } = self;
+        let mut released = Vec::new();
+        for (source, version) in covers.reached() {
+            released.extend(unseen.reached(source, version));
+            released.extend(unseen.recheck(source, |written| covers.is_gone(source, written)));
+        }
+        self.covers.listener.set_waiting(self.are_awaited());
+        released
+    }
+
+    /// Ends the waits whose time is over. What was not seen by then is told to those who debug.
+    pub(super) fn expire(&mut self, now: Time) {
+        for (key, missing) in self.unseen.expire(now) {
+            self.overdue += 1;
+            let missing: Vec<_> = missing.iter().map(describe).collect();
+            tracing::debug!(
+                object = %key,
+                missing = missing.join(", "),
+                overdue = self.overdue,
+                "caches have not seen the last run's writes in time; the next run may read what was before"
+            );
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
+        self.unseen.forget(key);
+    }
+
+    /// What a key waits for, for people.
+    pub(super) fn missing(&self, key: &ObjectKey) -> Vec<String> {
+        self.unseen.missing(key).iter().map(describe).collect()
+    }
+
+    /// Whether an event shows nothing but what a run of `key` has written itself.
+    pub(super) fn is_own(&self, source: usize, key: &ObjectKey, event: &Happened) -> bool {
+        let is_of = |mark: &Mark| self.own.writers.get(mark) == Some(key);
+        match &event.version {
+            EventVersion::Step(version) => is_of(&Mark::Version(source, *version)),
+            EventVersion::Gone(uid, version) => {
+                is_of(&Mark::Gone(source, uid.clone()))
+                    || version.is_some_and(|version| is_of(&Mark::Version(source, version)))
+            }
+            EventVersion::Unknown => false,
+        }
+    }
+
+    /// Whether a version of the controller's own object is what a run of `key` has written.
+    pub(super) fn is_own_version(&self, key: &ObjectKey, version: u64) -> bool {
+        // The controller's own kind is its first source.
+        self.own.writers.get(&Mark::Version(0, version)) == Some(key)
+    }
+
+    /// How many waits for caches ended with their time.
+    pub(super) fn overdue(&self) -> u64 {
+        self.overdue
+    }
+}
+
+/// As in `configmaps default/web at version 12`.
+fn describe(expected: &Expected<Written>) -> String {
+    use homeostat_core::unseen::Sight;
+    let Written { key, resource, .. } = &expected.object;
+    match expected.sight {
+        Sight::Version(version) => format!("{resource} {key} at version {version}"),
+        Sight::Gone => format!("the end of {resource} {key}"),
+    }
+}
+
+// === impl Own ===
+
+impl Own {
+    fn add(&mut self, mark: Mark, key: &ObjectKey) {
+        if self.writers.insert(mark.clone(), key.clone()).is_none() {
+            self.order.push_back(mark);
+        }
+        if self.order.len() > OWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.writers.remove(&oldest);
+        }
+    }
+}
