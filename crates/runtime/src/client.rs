@@ -36,6 +36,7 @@ mod answer;
 mod request;
 mod run;
 mod service;
+mod sight;
 mod write;
 
 pub(crate) use self::{

@@ -52,6 +52,7 @@
 #[doc = include_str!("../../../docs/guide/reconciler.md")]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 #[doc = include_str!("../../../docs/guide/status.md")]
+#[doc = include_str!("../../../docs/guide/loops.md")]
 mod documents {}
 
 mod classify;
@@ -62,6 +63,7 @@ pub mod controller;
 pub mod error_policy;
 pub mod events;
 pub mod finalizer;
+pub mod loops;
 mod predicate;
 mod progress;
 pub mod reflector;

@@ -6,6 +6,7 @@ use super::{
     write::{Before, Known, Verb, Write},
 };
 use crate::reflector::ObjectKey;
+use homeostat_core::loops::Sight;
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -29,6 +30,8 @@ pub(crate) struct Run {
     attempts: AtomicU32,
     writes: Mutex<Vec<Write>>,
     known: Option<Arc<dyn Known>>,
+    /// Whether its writes are looked at closely.
+    observed: bool,
 }
 
 /// Drives `future` as a part of `run`.
@@ -71,9 +74,10 @@ pub(super) fn note_request() {
 
 impl Run {
     /// A run that may ask `known` for what its writes found.
-    pub(crate) fn new(known: Arc<dyn Known>) -> Self {
+    pub(crate) fn new(known: Arc<dyn Known>, observed: bool) -> Self {
         Self {
             known: Some(known),
+            observed,
             ..Self::default()
         }
     }
@@ -101,6 +105,10 @@ impl Run {
     /// Takes out the writes so far, oldest first.
     pub(crate) fn take_writes(&self) -> Vec<Write> {
         std::mem::take(&mut *self.lock())
+    }
+
+    pub(super) fn is_observed(&self) -> bool {
+        self.observed
     }
 
     pub(super) fn begin_read(&self) {
@@ -134,13 +142,21 @@ impl Run {
     }
 
     /// Records a write that the server has accepted.
-    pub(super) fn record(&self, target: Target, before: Before, body: &[u8]) {
+    pub(super) fn record(&self, target: Target, before: Before, sight: Option<Sight>, body: &[u8]) {
         let Some(Answer { object, items }) = Answer::read(body) else {
             return;
         };
         let mut writes = self.lock();
         if let Some(object) = object {
-            writes.push(write(target, before, object));
+            let mut write = write(target, before, object);
+            write.sight = sight.map(|sight| {
+                let after = (!write.gone).then(|| serde_json::from_slice(body).ok());
+                Box::new(Sight {
+                    after: after.flatten(),
+                    ..sight
+                })
+            });
+            writes.push(write);
         } else {
             // The items of a deleted collection come in the state before or with their deletion
             // marked, which is not told apart.
@@ -191,5 +207,6 @@ fn write(target: Target, before: Before, object: Header) -> Write {
         changed,
         gone,
         labels: object.labels.unwrap_or_default(),
+        sight: None,
     }
 }

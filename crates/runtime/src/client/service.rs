@@ -3,6 +3,7 @@
 use super::{
     request::Target,
     run::{Run, note_request},
+    sight::Intent,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -83,6 +84,11 @@ where
         run.begin_read();
         return Ok(send(&inner, request).await?.map(Either::Right));
     };
+    let intent = run.is_observed().then(|| Intent::of(&request, &target));
+    let sight = match intent {
+        Some(intent) => Some(intent.look(&inner).await),
+        None => None,
+    };
     let before = run.begin_write(&target);
     let response = send(&inner, request).await?;
     if !tells_objects(&response) {
@@ -90,11 +96,14 @@ where
     }
     let (head, body) = response.into_parts();
     let body = body.collect().await.map_err(Into::into)?.to_bytes();
-    run.record(target, before, &body);
+    run.record(target, before, sight, &body);
     Ok(Response::from_parts(head, Either::Left(Full::new(body))))
 }
 
-async fn send<S, B>(inner: &Mutex<S>, request: Request<Body>) -> Result<Response<B>, BoxError>
+pub(super) async fn send<S, B>(
+    inner: &Mutex<S>,
+    request: Request<Body>,
+) -> Result<Response<B>, BoxError>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,

@@ -1,10 +1,11 @@
 //! What is known of one write.
 
 use crate::reflector::ObjectKey;
+use homeostat_core::loops::Sight;
 use std::{collections::BTreeMap, fmt};
 
 /// A write that a reconcile has made, and that the server has accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Write {
     /// What was asked for.
@@ -36,6 +37,8 @@ pub struct Write {
     /// Whether the object is gone with this write.
     pub gone: bool,
     pub(crate) labels: BTreeMap<String, String>,
+    /// How it looked, if its run is observed.
+    pub(crate) sight: Option<Box<Sight>>,
 }
 
 /// What was asked for.

@@ -4,6 +4,7 @@ use super::{
     Action, Config, Error, ReconcileRequest,
     cover::Covers,
     driver::{Driver, Hooks, Setup},
+    history::Histories,
     readiness::Readiness,
     source::{self, Signal},
 };
@@ -66,6 +67,8 @@ where
         covers: Arc::<Covers>::default(),
         stops: SelectAll::new(),
         readiness: Readiness::default(),
+        histories: Histories::default(),
+        recorder: None,
     };
     // The clock starts at the first poll, which happens in a runtime.
     stream::once(async move { Driver::new(setup, InPlace, hooks) }).flat_map(Driver::into_stream)

@@ -1,7 +1,7 @@
 //! What a controller can be told.
 
 use crate::{Backoff, RateLimit};
-use homeostat_core::queue;
+use homeostat_core::{loops, queue};
 use std::time::Duration;
 
 /// Limits and delays of a controller. Every one has a default that suits most.
@@ -24,6 +24,7 @@ pub struct Config {
     pub(super) managed_fields: bool,
     pub(super) wait_for_writes: Duration,
     pub(super) ignore_own_writes: bool,
+    pub(super) loops: Option<loops::Config>,
 }
 
 impl Config {
@@ -110,6 +111,17 @@ impl Config {
         self
     }
 
+    /// What counts as a reconcile loop and how it is slowed down; `None` switches both off.
+    ///
+    /// A loop is an object that is reconciled again and again because of what its own reconciles
+    /// write, or because somebody else takes that back. It is looked for by default, in what is written
+    /// through a [tracked client](crate::client): see [`loops`](crate::loops).
+    #[must_use]
+    pub fn loops(mut self, loops: impl Into<Option<loops::Config>>) -> Self {
+        self.loops = loops.into();
+        self
+    }
+
     /// Whether events that show nothing but what the object's own runs have written are dropped; not by
     /// default.
     ///
@@ -134,6 +146,7 @@ impl Default for Config {
             managed_fields: false,
             wait_for_writes: Duration::from_secs(5),
             ignore_own_writes: false,
+            loops: Some(loops::Config::default()),
         }
     }
 }

@@ -3,19 +3,23 @@
 //!
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
+mod loops;
 mod runs;
 mod triggers;
 mod writes;
 
 use self::{
+    loops::Loops,
     triggers::{Baseline, Told},
     writes::Writes,
 };
 use super::{
-    Action, Config, Error, cover::Covers, readiness::Readiness, reason::Cause, source::Signal,
+    Action, Config, Error, cover::Covers, history::Histories, readiness::Readiness, reason::Cause,
+    source::Signal,
 };
 use crate::{
     client,
+    events::Recorder,
     reflector::{ObjectKey, ObjectRef, Store},
     task::{Completion, Spawn},
 };
@@ -24,7 +28,10 @@ use futures::{
     future::IntoFuture,
     stream::{self, BoxStream, FuturesUnordered, ReadyChunks, SelectAll},
 };
-use homeostat_core::{queue::Queue, time::Time};
+use homeostat_core::{
+    queue::{Causes, Queue, Timer},
+    time::Time,
+};
 use kube::Resource;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -80,6 +87,9 @@ where
     pub(super) covers: Arc<Covers>,
     pub(super) stops: SelectAll<BoxStream<'static, Stop>>,
     pub(super) readiness: Readiness,
+    pub(super) histories: Histories,
+    /// Who tells of loops, besides the log.
+    pub(super) recorder: Option<Recorder>,
 }
 
 /// Signals, each with the number of the source that it comes from. The queue errors are of type
@@ -110,6 +120,7 @@ where
     config: Config,
     hooks: Hooks<R, P, Ctx>,
     readiness: Readiness,
+    histories: Histories,
     stops: SelectAll<BoxStream<'static, Stop>>,
     /// What the sources say; `None` when no source is left.
     intake: Option<ReadyChunks<I>>,
@@ -117,6 +128,7 @@ where
     unsynced: BTreeSet<usize>,
     queue: Queue<ObjectKey, Cause>,
     writes: Writes,
+    loops: Loops,
     /// How many triggers were nothing but what the run before has written.
     self_triggered: u64,
     spawn: S,
@@ -138,6 +150,9 @@ struct Active<K> {
     obj: Arc<K>,
     baseline: Baseline,
     run: Arc<client::Run>,
+    started: Time,
+    causes: Causes<Cause>,
+    timer: Option<Timer>,
     /// What may be events of its own writes.
     deferred: Vec<Told>,
 }
@@ -199,17 +214,23 @@ where
             covers,
             stops,
             readiness,
+            histories,
+            recorder,
         } = setup;
+        let origin = Instant::now();
+        histories.begin(origin);
         Self {
             store,
             dyntype,
             hooks,
             readiness,
+            histories,
             stops,
             intake: Some(intake.ready_chunks(BATCH)),
             unsynced,
             queue: Queue::new(&config.queue),
             writes: Writes::new(covers, config.wait_for_writes),
+            loops: Loops::new(config.loops.clone(), recorder),
             self_triggered: 0,
             config,
             spawn,
@@ -219,7 +240,7 @@ where
             results: VecDeque::new(),
             wake: None,
             deadline: None,
-            origin: Instant::now(),
+            origin,
             random: fastrand::Rng::new(),
         }
     }
@@ -280,8 +301,9 @@ where
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
             () = sleep_until(deadline), if self.deadline.is_some() => Event::Overdue,
-            () = covers.listener.moved(), if self.writes.are_awaited() => Event::CacheMoved,
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
+            // What the cache told is taken in before, so that it leads to one run with the wait's end.
+            () = covers.listener.moved(), if self.writes.are_awaited() => Event::CacheMoved,
             else => Event::SourcesEnded,
         }
     }

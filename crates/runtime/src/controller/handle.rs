@@ -1,7 +1,13 @@
-//! Adds sources to a controller that runs.
+//! What can be done with a controller that runs.
 
-use super::source::{self, Source};
-use crate::{reflector::ObjectRef, watcher};
+use super::{
+    history::{Explanation, Histories},
+    source::{self, Source},
+};
+use crate::{
+    reflector::{ObjectKey, ObjectRef},
+    watcher,
+};
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -11,15 +17,16 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// Adds watches to a controller while it runs. Clones add to the same controller.
+/// Asks a controller that runs what happened, and adds watches to it. Clones are of the same controller.
 ///
-/// For kinds that appear later, as the CRDs of another operator, or whose names are part of an
+/// Watches are added for kinds that appear later, as the CRDs of another operator, or whose names are part of an
 /// object. What is added is what the method of the same name adds to a
 /// [`Controller`](super::Controller); runs go on while its first list is not complete.
 ///
 /// When the controller has stopped, nothing happens any more.
 pub struct Handle<K: Resource> {
     sources: mpsc::UnboundedSender<Source>,
+    histories: Histories,
     dyntype: K::DynamicType,
 }
 
@@ -30,8 +37,32 @@ where
     K: Resource + 'static,
     K::DynamicType: Clone,
 {
-    pub(super) fn new(sources: mpsc::UnboundedSender<Source>, dyntype: K::DynamicType) -> Self {
-        Self { sources, dyntype }
+    pub(super) fn new(
+        sources: mpsc::UnboundedSender<Source>,
+        histories: Histories,
+        dyntype: K::DynamicType,
+    ) -> Self {
+        Self {
+            sources,
+            histories,
+            dyntype,
+        }
+    }
+
+    /// What happened to an object lately: its last runs with their causes and outcomes, what they
+    /// wrote, and how it was waited for caches to see that. It is remembered for those objects that
+    /// ran last, about a thousand.
+    ///
+    /// ```
+    /// # use homeostat::{controller::Handle, reflector::ObjectRef};
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// fn explain(handle: &Handle<Deployment>) {
+    ///     print!("{}", handle.explain(&ObjectRef::new("web").within("default")));
+    /// }
+    /// ```
+    #[must_use]
+    pub fn explain(&self, object: &ObjectRef<K>) -> Explanation {
+        self.histories.explain(&ObjectKey::of_ref(object))
     }
 
     /// See [`Controller::owns_with`](super::Controller::owns_with).
@@ -83,6 +114,7 @@ where
     fn clone(&self) -> Self {
         Self {
             sources: self.sources.clone(),
+            histories: self.histories.clone(),
             dyntype: self.dyntype.clone(),
         }
     }

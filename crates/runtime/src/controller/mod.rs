@@ -7,6 +7,7 @@ mod cover;
 mod driver;
 mod error;
 mod handle;
+mod history;
 mod intake;
 mod readiness;
 mod ready_condition;
@@ -19,11 +20,13 @@ mod trigger;
 use self::{
     cover::Covers,
     driver::{Driver, Hooks, Setup, Stop},
+    history::Histories,
     intake::{Intake, Pauses},
     source::{Filter, Primary, Signal, Source},
 };
 use crate::{
     Predicate, WatchStreamExt,
+    events::Recorder,
     reflector::{ObjectRef, Store, store::Writer},
     task::InTasks,
     utils::{Backoff, WatchItem},
@@ -48,6 +51,7 @@ pub use self::{
     config::Config,
     error::{Error, RunnerError},
     handle::Handle,
+    history::{CacheWait, Explanation, Next, PastRun},
     readiness::{Readiness, SourceStatus},
     ready_condition::StatusConditions,
     reason::{ReconcileReason, ReconcileRequest},
@@ -124,6 +128,8 @@ where
     sources: Vec<Source>,
     stops: SelectAll<stream::BoxStream<'static, Stop>>,
     readiness: Readiness,
+    histories: Histories,
+    recorder: Option<Recorder>,
     pauses: Option<Pauses>,
     /// How sources join; the controller itself must not keep the second end of it open.
     joining: (
@@ -164,12 +170,16 @@ where
     pub fn new_with(main_api: Api<K>, wc: watcher::Config, dyntype: K::DynamicType) -> Self {
         let writer = Writer::new(dyntype.clone());
         let store = writer.as_reader();
+        let client = main_api.clone().into_client();
         let primary = Primary {
             api: main_api,
             config: wc,
             writer,
         };
-        Self::with_input(Input::Watch(Box::new(primary)), store, dyntype)
+        Self {
+            recorder: Some(Recorder::new(client, "homeostat".into())),
+            ..Self::with_input(Input::Watch(Box::new(primary)), store, dyntype)
+        }
     }
 
     /// A controller for the objects of a stream that was [reflected](WatchStreamExt::reflect) into
@@ -281,6 +291,8 @@ where
             sources: Vec::new(),
             stops: SelectAll::new(),
             readiness: Readiness::default(),
+            histories: Histories::default(),
+            recorder: None,
             pauses: None,
             joining: mpsc::unbounded_channel(),
         }
@@ -334,10 +346,50 @@ where
         self
     }
 
-    /// Adds watches to the controller while it runs.
+    /// Tells what happened to an object, and adds watches to the controller, while it runs.
     #[must_use]
     pub fn handle(&self) -> Handle<K> {
-        Handle::new(self.joining.0.clone(), self.dyntype.clone())
+        let histories = self.histories.clone();
+        Handle::new(self.joining.0.clone(), histories, self.dyntype.clone())
+    }
+
+    /// Who tells of reconcile loops with a Kubernetes event on their object: [`loops`](crate::loops).
+    ///
+    /// By default it is a reporter called `homeostat`, with the client that watches the controller's
+    /// own kind; a controller of a stream has none.
+    #[must_use]
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Names a store that reconcilers read, filled by a watch of `api` with `wc`: an object's next run
+    /// waits until the store has seen what the last one wrote
+    /// ([`Config::wait_for_writes`]). Nothing is reconciled because of it, and the store has to be
+    /// ready before anything is.
+    ///
+    /// ```
+    /// use futures::{StreamExt, future};
+    /// use homeostat::{Controller, WatchStreamExt, reflector, watcher};
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    /// use kube::{Api, Client};
+    ///
+    /// fn build(client: Client) -> Controller<ConfigMap> {
+    ///     let (pods, config) = (Api::<Pod>::all(client.clone()), watcher::Config::default());
+    ///     let (store, writer) = reflector::store();
+    ///     let watch = watcher(pods.clone(), config.clone()).reflect(writer).touched_objects();
+    ///     Controller::new(Api::all(client), watcher::Config::default())
+    ///         .owns_stream(watch)
+    ///         .reads(&store, &pods, &config)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn reads<T>(self, store: &Store<T>, api: &Api<T>, wc: &watcher::Config) -> Self
+    where
+        T: Resource + Send + Sync + 'static,
+        T::DynamicType: Eq + Hash + Send + Sync,
+    {
+        self.source(Source::of_read_store(store, api, wc))
     }
 
     /// The store of the controller's own kind, for reading in the reconciler or elsewhere.
@@ -650,6 +702,8 @@ where
             sources,
             stops,
             readiness,
+            histories,
+            recorder,
             pauses,
             joining: (_, joining),
         } = self;
@@ -686,6 +740,8 @@ where
             covers,
             stops,
             readiness,
+            histories,
+            recorder,
         }
     }
 }

@@ -134,6 +134,12 @@ pub(super) enum Origin {
     Foreign,
 }
 
+impl Cause {
+    pub(super) fn is_own(&self) -> bool {
+        self.origin == Origin::Own
+    }
+}
+
 impl Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reason, origin } = self;

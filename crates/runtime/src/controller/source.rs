@@ -137,6 +137,20 @@ impl Source {
         }
     }
 
+    /// A store that reconcilers read, which is filled by such a watch.
+    pub(super) fn of_read_store<K>(store: &Store<K>, api: &Api<K>, config: &watcher::Config) -> Self
+    where
+        K: Resource + Send + Sync + 'static,
+        K::DynamicType: Eq + Hash + Send + Sync,
+    {
+        let (label, cover) = watched(api, config, Arc::new(store.clone()), store.progress());
+        Self {
+            label: format!("store of {label}"),
+            cover: Some(cover),
+            ..Self::of_store(store.clone())
+        }
+    }
+
     /// The objects of a stream that belongs to the controller's own kind.
     pub(super) fn of_objects<K, T>(
         objects: impl Stream<Item = watcher::Result<T>> + Send + 'static,

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use futures::stream;
+use homeostat::client::Tracked;
 use homeostat_apiserver::{ApiServer, ResponseBody, Service};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Frame;
@@ -40,6 +41,8 @@ struct Spoilt {
     cuts: BTreeMap<String, (usize, Cut)>,
     /// The watches that are open, in the order in which they were opened.
     open: Vec<oneshot::Sender<Cut>>,
+    /// How long each line of the watches of a resource takes to arrive, one after the other.
+    delays: BTreeMap<String, Duration>,
     noise: Option<Noise>,
 }
 
@@ -136,6 +139,17 @@ impl Wire {
             .send_modify(|silences| *silences.entry(plural.into()).or_default() += 1);
     }
 
+    /// From now on each line of the watches of a resource comes so much later, one after the other.
+    pub(crate) fn delay(&self, plural: &str, delay: Duration) {
+        let delays = &mut self.spoilt.lock().unwrap().delays;
+        delays.insert(plural.into(), delay);
+    }
+
+    /// The same as [`client`](Self::client), with what records the writes of reconciles.
+    pub(crate) fn tracked(&self) -> Client {
+        Tracked::wrap(self.client())
+    }
+
     /// Begins or ends trouble by chance.
     pub(crate) fn set_noise(&self, noise: Option<Noise>) {
         self.spoilt.lock().unwrap().noise = noise;
@@ -221,6 +235,17 @@ impl Watched {
         };
         if let Some(how) = self.is_cut() {
             return self.end(how, &line);
+        }
+        let delay = self
+            .wire
+            .spoilt
+            .lock()
+            .unwrap()
+            .delays
+            .get(&self.plural)
+            .copied();
+        if let Some(delay) = delay {
+            sleep(delay).await;
         }
         let noise = self.wire.spoilt.lock().unwrap().noise.clone();
         if let Some(noise) = noise {

@@ -2,12 +2,14 @@
 
 use super::{
     Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
+    loops::Ended,
     triggers::{Baseline, Told},
 };
 use crate::{
     client,
     controller::{
         Action, Error, ReconcileReason,
+        history::{Record, Standing},
         reason::{Cause, describe},
     },
     reflector::{ObjectKey, ObjectRef},
@@ -15,6 +17,7 @@ use crate::{
 };
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::{
+    loops::Answer,
     queue::{Next, Outcome, Priority, Run, State},
     time::Time,
 };
@@ -61,8 +64,11 @@ where
         let now = self.now();
         for key in self.writes.released() {
             self.queue.open_gate(now, &key);
+            self.histories.waited(&key, now, true);
         }
-        self.writes.expire(now);
+        for key in self.writes.expire(now) {
+            self.histories.waited(&key, now, false);
+        }
     }
 
     fn start_run(&mut self, run: Run<ObjectKey, Cause>) {
@@ -82,14 +88,18 @@ where
             object.reason = %describe(&causes, timer),
         );
         let known = Arc::clone(self.writes.covers());
-        let run = Arc::new(client::Run::new(known));
+        let run = Arc::new(client::Run::new(known, self.loops.observes(&key)));
         let active = Active {
             obj: Arc::clone(&obj),
             baseline,
             run: Arc::clone(&run),
+            started: self.now(),
+            causes,
+            timer,
             deferred: Vec::new(),
         };
         self.running.insert(key.clone(), active);
+        self.histories.started(&key);
         let Hooks {
             reconciler,
             context,
@@ -113,6 +123,7 @@ where
     /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
     /// an owner reference did not say that its object has none, the right key takes over.
     fn skip_run(&mut self, key: &ObjectKey) {
+        self.histories.skipped(key);
         let nothing = Action::await_change().outcome(false);
         self.forget(key);
         self.queue.done(self.now(), key, nothing, 0.0);
@@ -134,7 +145,7 @@ where
         let Some(active) = self.running.get_mut(&key) else {
             return;
         };
-        let writes = active.run.take_writes();
+        let mut writes = active.run.take_writes();
         let deferred = std::mem::take(&mut active.deferred);
         self.writes.remember(&key, &writes);
         for told in deferred {
@@ -144,23 +155,61 @@ where
         if let Some(until) = self.writes.await_caches(now, &key, &writes) {
             self.queue.close_gate(&key, until);
         }
-        let Some(Active { obj, baseline, .. }) = self.running.remove(&key) else {
+        let Some(active) = self.running.remove(&key) else {
             return;
         };
+        let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
         let (outcome, item) = self.judge(&obj, reference, completion);
+        let ended = Ended {
+            started: active.started,
+            now,
+            causes: &active.causes,
+            timer: active.timer,
+            failed: item.is_err(),
+            object: &obj.object_ref(&self.dyntype),
+        };
+        let Answer { report, delay } = self.loops.finished(&key, &ended, &mut writes);
+        if let Some(delay) = delay {
+            self.queue.damp(&key, now + delay.time, delay.firm);
+        }
         let random = self.random.f64();
         self.queue.done(now, &key, outcome, random);
-        if self
-            .queue
-            .entry(&key)
-            .is_some_and(|entry| entry.failures > 0 || entry.state == State::BackingOff)
-        {
-            self.failing.insert(key, baseline);
+        let standing = self.standing(&key);
+        if standing.failures > 0 || standing.backing_off {
+            self.failing.insert(key.clone(), active.baseline);
         } else {
             self.failing.remove(&key);
         }
+        let record = Record {
+            started: active.started,
+            ended: now,
+            causes: active.causes,
+            timer: active.timer,
+            error: item.as_ref().err().map(ToString::to_string),
+            requests: active.run.requests(),
+            reads: active.run.reads(),
+            writes,
+            missing: self.writes.missing(&key),
+            wait_ended: None,
+        };
+        self.histories.finished(&key, record, standing);
+        if let Some(incident) = report {
+            self.histories.reported(&key, incident);
+        }
         self.results.push_back(item);
+    }
+
+    /// What the queue knows of a key.
+    fn standing(&self, key: &ObjectKey) -> Standing {
+        self.queue
+            .entry(key)
+            .map_or_else(Standing::default, |entry| Standing {
+                next_run: entry.next_run,
+                failures: entry.failures,
+                backing_off: entry.state == State::BackingOff,
+                damped_until: entry.damped_until,
+            })
     }
 
     /// What follows from how a run ended, for the queue and for the reader of the stream.

@@ -194,6 +194,7 @@ where
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.failing.remove(key);
         self.writes.forget(key);
+        self.loops.forget(key);
         self.queue.forget(key);
     }
 }

@@ -119,8 +119,9 @@ impl Writes {
         released
     }
 
-    /// Ends the waits whose time is over. What was not seen by then is told to those who debug.
-    pub(super) fn expire(&mut self, now: Time) {
+    /// Ends the waits whose time is over, and returns whose they were. What was not seen by then is told to those who debug.
+    pub(super) fn expire(&mut self, now: Time) -> Vec<ObjectKey> {
+        let mut expired = Vec::new();
         for (key, missing) in self.unseen.expire(now) {
             self.overdue += 1;
             let missing: Vec<_> = missing.iter().map(describe).collect();
@@ -130,7 +131,9 @@ impl Writes {
                 overdue = self.overdue,
                 "caches have not seen the last run's writes in time; the next run may read what was before"
             );
+            expired.push(key);
         }
+        expired
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
@@ -159,11 +162,6 @@ impl Writes {
     pub(super) fn is_own_version(&self, key: &ObjectKey, version: u64) -> bool {
         // The controller's own kind is its first source.
         self.own.writers.get(&Mark::Version(0, version)) == Some(key)
-    }
-
-    /// How many waits for caches ended with their time.
-    pub(super) fn overdue(&self) -> u64 {
-        self.overdue
     }
 }
 

@@ -1,0 +1,156 @@
+//! Watches runs for loops, reports those that are found, and says how they are slowed down (rule R22).
+
+use crate::{
+    client,
+    controller::{
+        ReconcileReason,
+        reason::{Cause, Origin},
+    },
+    events::{Event, EventType, Recorder},
+    reflector::ObjectKey,
+};
+use futures::FutureExt;
+use homeostat_core::{
+    loops::{self, Answer, Detector, Incident, Object},
+    queue::{Causes, Timer},
+    time::Time,
+};
+use k8s_openapi::api::core::v1::ObjectReference;
+use std::sync::Arc;
+
+/// What a loop detector is fed with, and where its reports go.
+pub(super) struct Loops {
+    /// `None` if loops are not looked for.
+    detector: Option<Detector<ObjectKey>>,
+    recorder: Option<Recorder>,
+    /// How many loops were reported.
+    reported: u64,
+}
+
+/// A run that has ended, as the driver knows it.
+pub(super) struct Ended<'a> {
+    pub(super) started: Time,
+    pub(super) now: Time,
+    pub(super) causes: &'a Causes<Cause>,
+    pub(super) timer: Option<Timer>,
+    pub(super) failed: bool,
+    /// The object that ran.
+    pub(super) object: &'a ObjectReference,
+}
+
+// === impl Loops ===
+
+impl Loops {
+    pub(super) fn new(config: Option<loops::Config>, recorder: Option<Recorder>) -> Self {
+        Self {
+            detector: config.map(Detector::new),
+            recorder,
+            reported: 0,
+        }
+    }
+
+    /// Whether the next run of a key is to be looked at closely.
+    pub(super) fn observes(&self, key: &ObjectKey) -> bool {
+        let detector = self.detector.as_ref();
+        detector.is_some_and(|detector| detector.observes(key))
+    }
+
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
+        if let Some(detector) = &mut self.detector {
+            detector.forget(key);
+        }
+    }
+
+    /// Takes in a run, and says for how long its key is not to be run. What was seen of the writes is
+    /// taken out of them.
+    pub(super) fn finished(
+        &mut self,
+        key: &ObjectKey,
+        ended: &Ended<'_>,
+        writes: &mut [client::Write],
+    ) -> Answer {
+        let Some(detector) = &mut self.detector else {
+            return Answer::default();
+        };
+        let own = own_object(ended.object);
+        let timer = ended.timer.map(|timer| match timer {
+            Timer::Requeue => loops::Cause::Timer,
+            Timer::Retry => loops::Cause::Retry,
+        });
+        let causes = ended.causes.iter().map(|cause| tell_cause(cause, &own));
+        let run = loops::Run {
+            started: ended.started,
+            causes: timer.into_iter().chain(causes).collect(),
+            object: own.clone(),
+            failed: ended.failed,
+            writes: writes.iter_mut().map(tell_write).collect(),
+        };
+        let answer = detector.finished(ended.now, key, &run);
+        if let Some(incident) = &answer.report {
+            self.reported += 1;
+            self.report(key, incident, ended.object);
+        }
+        answer
+    }
+
+    fn report(&self, key: &ObjectKey, incident: &Incident, object: &ObjectReference) {
+        tracing::warn!(
+            object = %key,
+            verdict = incident.verdict().name(),
+            reported = self.reported,
+            "{incident}"
+        );
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let event = Event {
+            type_: EventType::Warning,
+            reason: "ReconcileLoop".into(),
+            note: Some(incident.summary()),
+            action: "Reconciling".into(),
+            secondary: None,
+        };
+        // It only takes the event in, and a task of its own sends it.
+        drop(recorder.publish(&event, object).now_or_never());
+    }
+}
+
+fn own_object(object: &ObjectReference) -> Object {
+    Object::new(
+        object.kind.as_deref().unwrap_or_default(),
+        object.namespace.as_deref(),
+        object.name.as_deref().unwrap_or_default(),
+    )
+}
+
+fn tell_cause(cause: &Cause, own: &Object) -> loops::Cause {
+    match cause.origin {
+        Origin::Asked => loops::Cause::First,
+        Origin::Desired => loops::Cause::Desired,
+        Origin::Own => loops::Cause::Own,
+        Origin::Foreign => loops::Cause::Foreign(match &cause.reason {
+            ReconcileReason::ObjectUpdated => Some(own.clone()),
+            ReconcileReason::RelatedObjectUpdated { obj_ref } => Some(Object::new(
+                &obj_ref.dyntype.kind,
+                obj_ref.namespace.as_deref(),
+                &obj_ref.name,
+            )),
+            ReconcileReason::Unknown
+            | ReconcileReason::ReconcilerRequestedRetry
+            | ReconcileReason::ErrorPolicyRequestedRetry
+            | ReconcileReason::BulkReconcile
+            | ReconcileReason::Custom { .. } => None,
+        }),
+    }
+}
+
+fn tell_write(write: &mut client::Write) -> loops::Write {
+    // An answer that is no object tells no kind; its name in paths serves as well.
+    let kind = write.kind.as_deref().unwrap_or(&write.resource);
+    loops::Write {
+        object: Object::new(kind, write.namespace.as_deref(), &write.name),
+        manager: write.field_manager.as_deref().map(Arc::from),
+        changed: write.changed,
+        sight: write.sight.take(),
+    }
+}

@@ -1,0 +1,365 @@
+//! What happened to the objects of a controller lately.
+
+use super::reason::{Cause, describe};
+use crate::{client::Write, reflector::ObjectKey};
+use homeostat_core::{
+    loops::Incident,
+    queue::{Causes, Timer},
+    time::Time,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How many runs of an object are remembered: enough to see what repeats.
+const RUNS: usize = 10;
+/// How many objects are remembered, those that ran last. With usual writes it is a few megabytes.
+const OBJECTS: usize = 1024;
+/// How many writes of a run are remembered; the others are counted.
+const WRITES: usize = 16;
+/// How long a text of an error may be.
+const TEXT: usize = 1024;
+
+/// What happened to an object lately. Its `Display` is a report for people.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The last runs, oldest first. Empty for an object that was not reconciled lately.
+    pub runs: Vec<PastRun>,
+    /// Whether a run is under way.
+    pub running: bool,
+    /// What came of the last run, as of its end.
+    pub next: Next,
+    /// The loop that the object was found in last, if there was one.
+    pub incident: Option<Arc<Incident>>,
+}
+
+/// A run that has ended.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PastRun {
+    /// How long ago it started.
+    pub ago: Duration,
+    /// How long it took.
+    pub duration: Duration,
+    /// Why it ran, as in its tracing span.
+    pub reason: String,
+    /// Whether triggers by others have led to it, or only what the object's own runs have written.
+    pub self_triggered: bool,
+    /// The text of its error, if it failed.
+    pub error: Option<String>,
+    /// How many requests it sent through a [tracked client](crate::client).
+    pub requests: u32,
+    /// How many of them were reads.
+    pub reads: u32,
+    /// What it wrote, oldest first.
+    pub writes: Vec<Write>,
+    /// How many more writes there were.
+    pub more_writes: usize,
+    /// How it was waited for the caches to see these writes.
+    pub wait: Option<CacheWait>,
+}
+
+/// A wait for caches to see what a run has written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CacheWait {
+    /// What was missing when the run ended: `configmaps default/web at version 12`.
+    pub missing: Vec<String>,
+    /// How long it took; `None` while it lasts.
+    pub duration: Option<Duration>,
+    /// Whether the caches had seen it by then.
+    pub seen: bool,
+}
+
+/// What comes next for an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Next {
+    /// After how much more time it runs, if nothing happens before.
+    pub run_in: Option<Duration>,
+    /// How many times in a row it has failed.
+    pub failures: u32,
+    /// Whether it is held back because it failed.
+    pub backing_off: bool,
+    /// How much longer it runs less often because it is in a loop.
+    pub damped_for: Option<Duration>,
+}
+
+/// The histories of a controller's objects. Clones are the same ones.
+#[derive(Clone, Default)]
+pub(super) struct Histories(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// When the controller's time began.
+    origin: Option<Instant>,
+    objects: BTreeMap<ObjectKey, History>,
+    /// The objects in the order in which they were touched last.
+    order: BTreeMap<u64, ObjectKey>,
+    touches: u64,
+}
+
+#[derive(Default)]
+struct History {
+    touched: u64,
+    running: bool,
+    runs: VecDeque<Record>,
+    standing: Standing,
+    incident: Option<Arc<Incident>>,
+}
+
+/// A run that has ended, as it is kept.
+pub(super) struct Record {
+    pub(super) started: Time,
+    pub(super) ended: Time,
+    pub(super) causes: Causes<Cause>,
+    pub(super) timer: Option<Timer>,
+    pub(super) error: Option<String>,
+    pub(super) requests: u32,
+    pub(super) reads: u32,
+    pub(super) writes: Vec<Write>,
+    /// What caches have not seen yet.
+    pub(super) missing: Vec<String>,
+    pub(super) wait_ended: Option<(Time, bool)>,
+}
+
+/// What the queue knew when the last run had ended.
+#[derive(Default)]
+pub(super) struct Standing {
+    pub(super) next_run: Option<Time>,
+    pub(super) failures: u32,
+    pub(super) backing_off: bool,
+    pub(super) damped_until: Option<Time>,
+}
+
+// === impl Histories ===
+
+impl Histories {
+    pub(super) fn begin(&self, origin: Instant) {
+        self.lock().origin = Some(origin);
+    }
+
+    /// A run of `key` has started.
+    pub(super) fn started(&self, key: &ObjectKey) {
+        self.lock().touch(key).running = true;
+    }
+
+    /// The object is gone before it could run.
+    pub(super) fn skipped(&self, key: &ObjectKey) {
+        if let Some(history) = self.lock().objects.get_mut(key) {
+            history.running = false;
+            history.standing = Standing::default();
+        }
+    }
+
+    pub(super) fn finished(&self, key: &ObjectKey, mut record: Record, standing: Standing) {
+        if let Some(error) = &mut record.error {
+            let cut = (0..=TEXT).rev().find(|&end| error.is_char_boundary(end));
+            error.truncate(cut.unwrap_or(0));
+        }
+        let mut state = self.lock();
+        let history = state.touch(key);
+        history.running = false;
+        history.standing = standing;
+        if history.runs.len() == RUNS {
+            history.runs.pop_front();
+        }
+        history.runs.push_back(record);
+    }
+
+    /// A loop was found.
+    pub(super) fn reported(&self, key: &ObjectKey, incident: Arc<Incident>) {
+        self.lock().touch(key).incident = Some(incident);
+    }
+
+    /// The wait of `key` for caches is over.
+    pub(super) fn waited(&self, key: &ObjectKey, now: Time, seen: bool) {
+        if let Some(history) = self.lock().objects.get_mut(key)
+            && let Some(last) = history.runs.back_mut()
+            && last.wait_ended.is_none()
+        {
+            last.wait_ended = Some((now, seen));
+        }
+    }
+
+    pub(super) fn explain(&self, key: &ObjectKey) -> Explanation {
+        let state = self.lock();
+        let now = state.origin.map(|origin| Time::ORIGIN + origin.elapsed());
+        let now = now.unwrap_or(Time::ORIGIN);
+        let Some(history) = state.objects.get(key) else {
+            return Explanation {
+                runs: Vec::new(),
+                running: false,
+                next: Next::default(),
+                incident: None,
+            };
+        };
+        Explanation {
+            runs: history.runs.iter().map(|run| run.tell(now)).collect(),
+            running: history.running,
+            next: history.standing.tell(now),
+            incident: history.incident.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn touch(&mut self, key: &ObjectKey) -> &mut History {
+        let Self {
+            objects,
+            order,
+            touches,
+            origin: _,
+        } = self;
+        *touches += 1;
+        if let Some(history) = objects.get(key) {
+            order.remove(&history.touched);
+        } else if objects.len() == OBJECTS
+            && let Some((_, oldest)) = order.pop_first()
+        {
+            objects.remove(&oldest);
+        }
+        order.insert(*touches, key.clone());
+        let history = objects.entry(key.clone()).or_default();
+        history.touched = *touches;
+        history
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    fn tell(&self, now: Time) -> PastRun {
+        let wait = (!self.missing.is_empty()).then(|| CacheWait {
+            missing: self.missing.clone(),
+            duration: self.wait_ended.map(|(at, _)| at.since(self.ended)),
+            seen: self.wait_ended.is_some_and(|(_, seen)| seen),
+        });
+        PastRun {
+            ago: now.since(self.started),
+            duration: self.ended.since(self.started),
+            reason: describe(&self.causes, self.timer),
+            self_triggered: self.is_self_triggered(),
+            error: self.error.clone(),
+            requests: self.requests,
+            reads: self.reads,
+            writes: self.writes.iter().take(WRITES).cloned().collect(),
+            more_writes: self.writes.len().saturating_sub(WRITES),
+            wait,
+        }
+    }
+
+    fn is_self_triggered(&self) -> bool {
+        self.timer.is_none()
+            && !self.causes.is_empty()
+            && self.causes.omitted() == 0
+            && self.causes.iter().all(Cause::is_own)
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    fn tell(&self, now: Time) -> Next {
+        Next {
+            run_in: self.next_run.map(|at| at.since(now)),
+            failures: self.failures,
+            backing_off: self.backing_off,
+            damped_for: self
+                .damped_until
+                .filter(|&until| until > now)
+                .map(|until| until.since(now)),
+        }
+    }
+}
+
+// === impl Explanation ===
+
+/// A line for each run and each write, and what comes next.
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            runs,
+            running,
+            next,
+            incident,
+        } = self;
+        if runs.is_empty() && !running {
+            return writeln!(f, "not reconciled lately");
+        }
+        for run in runs {
+            write!(f, "{run}")?;
+        }
+        if let Some(incident) = incident {
+            write!(f, "{incident}")?;
+        }
+        if *running {
+            return writeln!(f, "a run is under way");
+        }
+        writeln!(f, "{next}")
+    }
+}
+
+impl fmt::Display for PastRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1?} ago: {}", self.ago, self.reason)?;
+        write!(
+            f,
+            "; took {:.1?}, {} requests",
+            self.duration, self.requests
+        )?;
+        match &self.error {
+            Some(error) => writeln!(f, "; failed: {error}")?,
+            None => writeln!(f)?,
+        }
+        for write in &self.writes {
+            writeln!(f, "  {write}")?;
+        }
+        if self.more_writes > 0 {
+            writeln!(f, "  and {} more writes", self.more_writes)?;
+        }
+        let Some(CacheWait {
+            missing,
+            duration,
+            seen,
+        }) = &self.wait
+        else {
+            return Ok(());
+        };
+        let missing = missing.join(", ");
+        match (duration, seen) {
+            (None, _) => writeln!(f, "  waits for {missing}"),
+            (Some(time), true) => writeln!(f, "  waited {time:.1?} for {missing}"),
+            (Some(time), false) => writeln!(f, "  waited {time:.1?} in vain for {missing}"),
+        }
+    }
+}
+
+impl fmt::Display for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.run_in, self.backing_off) {
+            (Some(time), true) => write!(f, "backs off for {time:.1?}")?,
+            (Some(time), false) => write!(f, "runs again in {time:.1?}")?,
+            (None, true) => write!(f, "backs off until it is changed")?,
+            (None, false) => write!(f, "runs when something happens")?,
+        }
+        if self.failures > 0 {
+            write!(f, " after {} failures", self.failures)?;
+        }
+        if let Some(time) = self.damped_for {
+            write!(f, "; is in a loop, so not within {time:.1?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,630 @@
+//! Reported cases of stale caches: section C, by its rows, and T11. The caches of these controllers are
+//! seconds behind.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use homeostat::{
+    Action, Config, Controller, WatchStreamExt,
+    controller::Handle,
+    reflector::{self, ObjectRef, Store},
+    watcher,
+};
+use homeostat_apiserver::{Fault, Verb};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use world::{Failure, SECOND, Widget, World, even_backoff, idle, rule, running::Running};
+
+/// What a reconciler here works with: a tracked client, and a store of config maps that is behind.
+#[derive(Clone)]
+struct Children {
+    maps: Api<ConfigMap>,
+    store: Store<ConfigMap>,
+}
+
+impl Children {
+    /// The children and a controller that reads their store.
+    fn new(world: &World) -> (Self, Controller<Widget>) {
+        let (store, writer) = reflector::store();
+        let (api, config) = (world.all::<ConfigMap>(), watcher::Config::default());
+        let watch = watcher(api.clone(), config.clone())
+            .reflect(writer)
+            .touched_objects();
+        let controller = world
+            .controller()
+            .owns_stream(watch)
+            .reads(&store, &api, &config);
+        let maps = Api::default_namespaced(world.wire.tracked());
+        (Self { maps, store }, controller)
+    }
+
+    /// Creates a child unless the store shows one.
+    async fn ensure_one(&self, owner: &Widget) {
+        if self.store.owned_by(owner).is_empty() {
+            self.create(owner, None, &[]).await;
+        }
+    }
+
+    async fn create(&self, owner: &Widget, name: Option<&str>, labels: &[(&str, &str)]) {
+        let child = child(owner, name, labels);
+        self.maps
+            .create(&PostParams::default(), &child)
+            .await
+            .unwrap();
+    }
+}
+
+fn child(owner: &Widget, name: Option<&str>, labels: &[(&str, &str)]) -> ConfigMap {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| ((*key).into(), (*value).into()));
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: name.map(Into::into),
+            generate_name: name.is_none().then(|| format!("{}-", owner.name_any())),
+            owner_references: owner.owner_ref(&()).map(|owner| vec![owner]),
+            labels: Some(labels.collect()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+/// Takes a second, in which [`delay_children`] makes the cache late.
+async fn take_a_second() {
+    tokio::time::sleep(SECOND).await;
+}
+
+/// From now on the store of children is behind; a controller that was just started runs.
+async fn delay_children(world: &World, behind: Duration) {
+    world.until(0.5).await;
+    world.wire.delay("configmaps", behind);
+}
+
+async fn count(world: &World) -> usize {
+    let all = world.maps.list(&ListParams::default()).await.unwrap().items;
+    all.iter()
+        .filter(|map| map.metadata.owner_references.is_some())
+        .count()
+}
+
+/// How many children there are after a widget was changed every half a second, with caches that are
+/// `behind`.
+async fn children_created(config: Config, behind: Duration) -> usize {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    world.wire.delay("configmaps", behind);
+    let _running = world.run(controller.with_config(config), move |widget, _| {
+        let children = children.clone();
+        async move {
+            children.ensure_one(&widget).await;
+            idle()
+        }
+    });
+    // The store needs its list first: a bookmark, which is late as well.
+    world.until(6.0).await;
+    for value in 1..10 {
+        world.set_value("a", value).await;
+        tokio::time::sleep(SECOND / 2).await;
+    }
+    world.until(30.0).await;
+    count(&world).await
+}
+
+/// Rows 31, 32: a child with a generated name is made once, however late the cache is.
+#[tokio::test(start_paused = true)]
+async fn one_child_is_created_with_a_cache_that_is_behind() {
+    for millis in [0, 300, 2000, 4000] {
+        let behind = Duration::from_millis(millis);
+        assert_eq!(
+            children_created(Config::default(), behind).await,
+            1,
+            "{behind:?}"
+        );
+    }
+}
+
+/// The same without waiting: this is what the waiting is good for.
+#[tokio::test(start_paused = true)]
+async fn without_waiting_a_late_cache_leads_to_several_children() {
+    let config = Config::default().wait_for_writes(Duration::ZERO);
+    let created = children_created(config, 4 * SECOND).await;
+    assert!(created > 1, "{created}");
+}
+
+/// Row 29: a run reads the status that the run before wrote.
+#[tokio::test(start_paused = true)]
+async fn the_own_status_is_read() {
+    let world = World::new(&["a"]).await;
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let running = world.run(world.controller(), move |widget, nth| {
+        let widgets = widgets.clone();
+        async move {
+            if nth == 1 {
+                take_a_second().await;
+            }
+            let seen = widget.status.as_ref().map_or(0, |status| status.seen);
+            if seen == 4 {
+                return idle();
+            }
+            let patch = Patch::Merge(json!({ "status": { "seen": seen + 1 } }));
+            let params = PatchParams::default();
+            widgets.patch_status("a", &params, &patch).await.unwrap();
+            Ok(Action::requeue(SECOND / 10))
+        }
+    });
+    world.until(0.5).await;
+    world.wire.delay("widgets", SECOND);
+    world.until(20.0).await;
+    let seen: Vec<_> = running.runs().iter().map(|run| run.seen).collect();
+    assert_eq!(seen, [None, Some(1), Some(2), Some(3), Some(4)]);
+}
+
+/// Row 31: an object that is created and deleted before the cache has seen it is neither waited for
+/// without end nor forgotten before its time.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_comes_and_goes_is_waited_for_until_it_is_gone() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&shown);
+    let running = world.run(controller, move |widget, nth| {
+        let (children, noted) = (children.clone(), Arc::clone(&noted));
+        async move {
+            noted
+                .lock()
+                .unwrap()
+                .push(children.store.owned_by(&*widget).len());
+            if nth > 1 {
+                return Ok(Action::requeue(SECOND / 10));
+            }
+            take_a_second().await;
+            children.create(&widget, Some("child"), &[]).await;
+            children
+                .maps
+                .delete("child", &DeleteParams::default())
+                .await
+                .unwrap();
+            Ok::<_, Failure>(Action::requeue(SECOND / 10))
+        }
+    });
+    delay_children(&world, SECOND).await;
+    world.until(5.0).await;
+    // The run ends at 1 s, and both events are late by a second.
+    assert_eq!(running.of("a")[1], 3);
+    assert!(shown.lock().unwrap().iter().all(|shown| *shown == 0));
+}
+
+/// Row 33: what was deleted is not counted as there, so that nothing more is deleted in its place.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_child_is_not_seen_again() {
+    let world = World::new(&["a"]).await;
+    for name in ["one", "two", "three"] {
+        world.create_child("a", name).await;
+    }
+    let (children, controller) = Children::new(&world);
+    let _running = world.run(controller, move |widget, nth| {
+        let children = children.clone();
+        async move {
+            take_a_second().await;
+            // Never fewer than two are to be there.
+            let there = children.store.owned_by(&*widget);
+            if there.len() > 2 {
+                let name = there[nth % there.len()].name_any();
+                children
+                    .maps
+                    .delete(&name, &DeleteParams::default())
+                    .await
+                    .unwrap();
+            }
+            Ok::<_, Failure>(Action::requeue(SECOND / 10))
+        }
+    });
+    delay_children(&world, 2 * SECOND).await;
+    world.until(10.0).await;
+    assert_eq!(count(&world).await, 2);
+}
+
+/// Row 34: a name that is fixed is not created twice, so there is no conflict to be adopted.
+#[tokio::test(start_paused = true)]
+async fn a_child_with_a_fixed_name_meets_no_conflict() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let running = world.run(controller, move |widget, _| {
+        let children = children.clone();
+        async move {
+            take_a_second().await;
+            if children.store.owned_by(&*widget).is_empty() {
+                let child = child(&widget, Some("child"), &[]);
+                let created = children.maps.create(&PostParams::default(), &child).await;
+                created.map_err(|_| Failure("it is there already"))?;
+            }
+            Ok::<_, Failure>(Action::requeue(SECOND / 10))
+        }
+    });
+    delay_children(&world, 3 * SECOND).await;
+    world.until(10.0).await;
+    assert_eq!(running.errors(), [""; 0]);
+    assert_eq!(count(&world).await, 1);
+}
+
+/// Row 37: others go on while one key waits, and what no cache will see is not waited for.
+#[tokio::test(start_paused = true)]
+async fn only_the_key_that_wrote_waits_and_only_for_what_is_to_come() {
+    let world = World::new(&["a", "b"]).await;
+    let config = watcher::Config::default().labels("app in (web, api),!ignored");
+    let api = world.all::<ConfigMap>();
+    let controller = world.controller().owns(api, config);
+    let maps: Api<ConfigMap> = Api::default_namespaced(world.wire.tracked());
+    let running = world.run(controller, move |widget, nth| {
+        let maps = maps.clone();
+        async move {
+            take_a_second().await;
+            let labels: &[(&str, &str)] = match (widget.name_any().as_str(), nth) {
+                ("a", 1) => &[("app", "web")],
+                // The watch will never tell of these.
+                ("b", 1) => &[("app", "web"), ("ignored", "")],
+                ("b", 2) => &[("app", "batch")],
+                _ => return idle(),
+            };
+            let child = child(&widget, None, labels);
+            maps.create(&PostParams::default(), &child).await.unwrap();
+            Ok(Action::requeue(SECOND / 10))
+        }
+    });
+    delay_children(&world, 3 * SECOND).await;
+    world.until(8.0).await;
+    let starts = |name: &str| -> Vec<_> {
+        let runs = running.runs().into_iter().filter(|run| run.name == name);
+        runs.map(|run| run.at.as_millis() / 100).collect()
+    };
+    // A run takes a second.
+    assert_eq!(starts("b"), [0, 11, 22]);
+    assert_eq!(starts("a"), [0, 40], "it waits for its child");
+}
+
+/// Row 37: an object that is deleted and made anew under its name has another uid.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_made_anew_is_waited_for() {
+    let world = World::new(&["a"]).await;
+    world.create_child("a", "child").await;
+    let (children, controller) = Children::new(&world);
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&shown);
+    let running = world.run(controller, move |widget, nth| {
+        let (children, noted) = (children.clone(), Arc::clone(&noted));
+        async move {
+            let uids = children
+                .store
+                .owned_by(&*widget)
+                .into_iter()
+                .filter_map(|map| map.uid());
+            noted.lock().unwrap().push(uids.collect::<Vec<_>>());
+            take_a_second().await;
+            if nth == 1 {
+                children
+                    .maps
+                    .delete("child", &DeleteParams::default())
+                    .await
+                    .unwrap();
+                children.create(&widget, Some("child"), &[]).await;
+            }
+            Ok::<_, Failure>(Action::requeue(SECOND / 10))
+        }
+    });
+    delay_children(&world, SECOND).await;
+    world.until(5.5).await;
+    let now = world.maps.get("child").await.unwrap().uid();
+    let shown = shown.lock().unwrap();
+    assert_eq!(running.of("a")[1], 3);
+    assert_ne!(shown[0], shown[1]);
+    assert_eq!(shown[1], Vec::from_iter(now));
+}
+
+/// A cache that does not come is waited for five seconds, by default.
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_bounded() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let handle = controller.handle();
+    let running = world.run(controller, move |widget, nth| {
+        let children = children.clone();
+        async move {
+            take_a_second().await;
+            if nth == 1 {
+                children.create(&widget, Some("child"), &[]).await;
+            }
+            Ok::<_, Failure>(Action::requeue(SECOND))
+        }
+    });
+    world.until(0.5).await;
+    world.wire.silence("configmaps");
+    world.until(9.5).await;
+    assert_eq!(running.of("a"), [0, 6, 8]);
+    let told = handle
+        .explain(&ObjectRef::new("a").within("default"))
+        .to_string();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(
+        lines[2].starts_with("  waited 5.0s in vain for configmaps default/child"),
+        "{told}"
+    );
+}
+
+/// A source that fails from the start has no cache that could be waited for.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_forbidden_is_not_waited_for() {
+    let world = World::new(&["a"]).await;
+    let _forbidden = [Verb::List, Verb::Watch]
+        .map(|verb| world.inject(rule(verb, "configmaps"), Fault::Forbidden));
+    let maps: Api<ConfigMap> = Api::default_namespaced(world.wire.tracked());
+    let running = world.run(world.controller_of_both(), move |widget, _| {
+        let maps = maps.clone();
+        async move {
+            maps.create(&PostParams::default(), &child(&widget, None, &[]))
+                .await
+                .unwrap();
+            Ok::<_, Failure>(Action::requeue(SECOND))
+        }
+    });
+    world.until(3.5).await;
+    assert_eq!(running.of("a"), [0, 1, 2, 3]);
+}
+
+/// Runs a controller that notes in an annotation which value it has seen, and how often it ran.
+fn annotate(world: &World, config: Config) -> (Running, Handle<Widget>) {
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let controller = world.controller().with_config(config);
+    let handle = controller.handle();
+    let running = world.run(controller, move |widget, _| {
+        let widgets = widgets.clone();
+        async move {
+            let seen = widget.spec.value.to_string();
+            if widget.annotations().get("seen") != Some(&seen) {
+                let patch =
+                    Patch::Merge(json!({ "metadata": { "annotations": { "seen": seen } } }));
+                widgets
+                    .patch("a", &PatchParams::default(), &patch)
+                    .await
+                    .unwrap();
+            }
+            idle()
+        }
+    });
+    (running, handle)
+}
+
+/// Row 35: own events are told apart, and dropped if that is wanted.
+#[tokio::test(start_paused = true)]
+async fn own_events_are_known() {
+    for (ignore, runs) in [(false, 4), (true, 2)] {
+        let world = World::new(&["a"]).await;
+        let (running, handle) = annotate(&world, Config::default().ignore_own_writes(ignore));
+        world.until(1.0).await;
+        world.set_value("a", 1).await;
+        world.until(2.0).await;
+        assert_eq!(running.runs().len(), runs);
+        let told = handle.explain(&ObjectRef::new("a").within("default"));
+        let own = told.runs.iter().filter(|run| run.self_triggered).count();
+        assert_eq!(own, runs - 2);
+        if !ignore {
+            assert_eq!(told.runs[1].reason, "object updated (own write)");
+        }
+    }
+}
+
+/// Row 35: what others change in between passes, also if its event comes together with the own one's,
+/// and also if a list shows both at once.
+#[tokio::test(start_paused = true)]
+async fn changes_of_others_in_between_pass() {
+    for relist in [false, true] {
+        let world = World::new(&["a"]).await;
+        let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+        let config = Config::default().ignore_own_writes(true);
+        let others = world.widgets.clone();
+        let running = world.run(world.controller().with_config(config), move |_, nth| {
+            let (widgets, others) = (widgets.clone(), others.clone());
+            async move {
+                if nth > 1 {
+                    return idle();
+                }
+                tokio::time::sleep(SECOND).await;
+                let params = PatchParams::default();
+                let note = Patch::Merge(json!({ "metadata": { "annotations": { "own": "1" } } }));
+                let spec = Patch::Merge(json!({ "spec": { "value": 7 } }));
+                widgets.patch("a", &params, &note).await.unwrap();
+                others.patch("a", &params, &spec).await.unwrap();
+                let note = Patch::Merge(json!({ "metadata": { "annotations": { "own": "2" } } }));
+                widgets.patch("a", &params, &note).await.unwrap();
+                idle()
+            }
+        });
+        world.until(0.5).await;
+        let _gap = relist.then(|| world.gap("widgets", SECOND));
+        world.until(20.0).await;
+        assert_eq!(running.values("a"), [0, 7], "relist: {relist}");
+    }
+}
+
+/// Row 35: a write that changes nothing has no event, and hides none.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_changes_nothing_hides_no_event() {
+    let world = World::new(&["a"]).await;
+    world
+        .patch(
+            "a",
+            json!({ "metadata": { "annotations": { "own": "1" } } }),
+        )
+        .await;
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let config = Config::default().ignore_own_writes(true);
+    let controller = world.controller().with_config(config);
+    let handle = controller.handle();
+    let running = world.run(controller, move |_, _| {
+        let widgets = widgets.clone();
+        async move {
+            let note = Patch::Merge(json!({ "metadata": { "annotations": { "own": "1" } } }));
+            widgets
+                .patch("a", &PatchParams::default(), &note)
+                .await
+                .unwrap();
+            idle()
+        }
+    });
+    for value in 1..4 {
+        world.until(value.into()).await;
+        world.set_value("a", value).await;
+    }
+    world.until(5.0).await;
+    assert_eq!(running.values("a"), [0, 1, 2, 3]);
+    let told = handle.explain(&ObjectRef::new("a").within("default"));
+    let changed: Vec<_> = told.runs.iter().map(|run| run.writes[0].changed).collect();
+    assert_eq!(changed, [Some(false); 4]);
+}
+
+/// T11: what the reconciler itself writes while it fails neither cuts the backoff short nor makes it
+/// longer, wherever it writes it. A change by somebody else does.
+#[tokio::test(start_paused = true)]
+async fn own_writes_do_not_end_a_backoff() {
+    let world = World::new(&["a"]).await;
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let controller = world.controller().with_config(even_backoff());
+    let running = world.run(controller, move |_, nth| {
+        let widgets = widgets.clone();
+        async move {
+            let patch = Patch::Merge(json!({ "metadata": {
+                "annotations": { "attempts": nth.to_string() },
+                "labels": { "attempts": nth.to_string() },
+            } }));
+            widgets
+                .patch("a", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+            Err::<Action, _>(Failure("not yet"))
+        }
+    });
+    world.until(8.0).await;
+    assert_eq!(running.of("a"), [0, 1, 3, 7]);
+    // Somebody else's status is no reason, and the own annotation before it still is none.
+    world.set_seen("a", 1).await;
+    world.until(9.0).await;
+    assert_eq!(running.of("a"), [0, 1, 3, 7]);
+    world.set_value("a", 1).await;
+    world.until(10.0).await;
+    assert_eq!(running.of("a"), [0, 1, 3, 7, 9]);
+}
+
+/// Row 40: an update during a long run leads to one more run, also if the run itself writes.
+#[tokio::test(start_paused = true)]
+async fn an_update_during_a_run_that_writes_leads_to_one_more() {
+    let world = World::new(&["a"]).await;
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let config = Config::default().ignore_own_writes(true);
+    let running = world.run(world.controller().with_config(config), move |widget, _| {
+        let widgets = widgets.clone();
+        async move {
+            let seen = widget.spec.value;
+            let patch = Patch::Merge(json!({ "status": { "seen": seen } }));
+            widgets
+                .patch_status("a", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+            tokio::time::sleep(2 * SECOND).await;
+            idle()
+        }
+    });
+    world.until(1.0).await;
+    world.set_value("a", 1).await;
+    world.until(8.0).await;
+    assert_eq!(running.values("a"), [0, 1]);
+}
+
+/// A controller whose client is not tracked works as ever.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_not_tracked_works_as_ever() {
+    let world = World::new(&["a"]).await;
+    let client: Client = world.wire.client();
+    let widgets: Api<Widget> = Api::default_namespaced(client);
+    let controller = world.controller();
+    let handle = controller.handle();
+    let running = world.run(controller, move |_, nth| {
+        let widgets = widgets.clone();
+        async move {
+            let patch = Patch::Merge(json!({ "status": { "seen": nth.min(2) } }));
+            widgets
+                .patch_status("a", &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+            idle()
+        }
+    });
+    world.until(2.0).await;
+    assert_eq!(running.runs().len(), 3);
+    let told = handle.explain(&ObjectRef::new("a").within("default"));
+    assert!(
+        told.runs
+            .iter()
+            .all(|run| run.requests == 0 && run.writes.is_empty())
+    );
+}
+
+/// What happened to an object is told while the controller runs.
+#[tokio::test(start_paused = true)]
+async fn the_history_of_an_object_is_told() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let handle = controller.handle();
+    let object = ObjectRef::new("a").within("default");
+    assert_eq!(
+        handle.explain(&object).to_string(),
+        "not reconciled lately\n"
+    );
+    let _running = world.run(
+        controller.with_config(even_backoff()),
+        move |widget, nth| {
+            let children = children.clone();
+            async move {
+                take_a_second().await;
+                if nth == 1 {
+                    children.create(&widget, Some("child"), &[]).await;
+                    return Err(Failure("the child is not ready"));
+                }
+                idle()
+            }
+        },
+    );
+    delay_children(&world, SECOND / 2).await;
+    assert!(handle.explain(&object).running);
+    world.until(1.7).await;
+    let told = handle.explain(&object);
+    assert_eq!((told.next.failures, told.next.backing_off), (1, true));
+    world.until(4.0).await;
+    let told = handle.explain(&object).to_string();
+    let version = world
+        .maps
+        .get("child")
+        .await
+        .unwrap()
+        .resource_version()
+        .unwrap();
+    let expected = [
+        "4.0s ago: object updated; took 1.0s, 1 requests; failed: reconciler for object \
+         Widget.v1.example.com/a.default failed: the child is not ready"
+            .to_owned(),
+        format!("  create configmaps default/child to {version}"),
+        format!("  waited 500.0ms for configmaps default/child at version {version}"),
+    ];
+    for (line, expected) in told.lines().zip(&expected) {
+        assert_eq!(line, expected, "{told}");
+    }
+    assert!(told.ends_with("runs when something happens\n"), "{told}");
+}
