@@ -175,11 +175,9 @@ async fn tasks_of_a_run_are_part_of_it() {
     let write = |name: &'static str| {
         let maps = maps.clone();
         async move {
-            drop(
-                maps.create(&PostParams::default(), &map(name))
-                    .await
-                    .unwrap(),
-            )
+            maps.create(&PostParams::default(), &map(name))
+                .await
+                .unwrap();
         }
     };
     let first = server.revision() + 1;

@@ -315,7 +315,7 @@ where
                     self.take_in(source, signal);
                 }
             }
-            Event::Finished(key, completion) => self.finish(key, completion),
+            Event::Finished(key, completion) => self.finish(&key, completion),
             Event::Woken => self.wake = None,
             // What follows from it is done before anything is started.
             Event::CacheMoved => {}

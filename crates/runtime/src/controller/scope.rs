@@ -188,12 +188,10 @@ fn expression(term: &str) -> Option<Expression> {
     };
     let is_key = !key.is_empty() && !key.contains(char::is_whitespace);
     let key = key.to_owned();
-    is_key.then(|| {
-        if exists {
-            Expression::Exists(key)
-        } else {
-            Expression::DoesNotExist(key)
-        }
+    is_key.then_some(if exists {
+        Expression::Exists(key)
+    } else {
+        Expression::DoesNotExist(key)
     })
 }
 

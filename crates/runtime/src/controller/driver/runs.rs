@@ -116,7 +116,7 @@ where
                     .spawn(Guarded::new(future, self.config.reconcile_timeout));
                 self.runs.push(Running { key, run });
             }
-            Err(panic) => self.finish(key, Completion::Panicked(panic)),
+            Err(panic) => self.finish(&key, Completion::Panicked(panic)),
         }
     }
 
@@ -138,24 +138,24 @@ where
 
     pub(super) fn finish(
         &mut self,
-        key: ObjectKey,
+        key: &ObjectKey,
         completion: Completion<Result<Action, Fut::Error>>,
     ) {
         // The key was put there when the run was started.
-        let Some(active) = self.running.get_mut(&key) else {
+        let Some(active) = self.running.get_mut(key) else {
             return;
         };
         let mut writes = active.run.take_writes();
         let deferred = std::mem::take(&mut active.deferred);
-        self.writes.remember(&key, &writes);
+        self.writes.remember(key, &writes);
         for told in deferred {
             self.trigger(key.clone(), told);
         }
         let now = self.now();
-        if let Some(until) = self.writes.await_caches(now, &key, &writes) {
-            self.queue.close_gate(&key, until);
+        if let Some(until) = self.writes.await_caches(now, key, &writes) {
+            self.queue.close_gate(key, until);
         }
-        let Some(active) = self.running.remove(&key) else {
+        let Some(active) = self.running.remove(key) else {
             return;
         };
         let obj = Arc::clone(&active.obj);
@@ -169,17 +169,17 @@ where
             failed: item.is_err(),
             object: &obj.object_ref(&self.dyntype),
         };
-        let Answer { report, delay } = self.loops.finished(&key, &ended, &mut writes);
+        let Answer { report, delay } = self.loops.finished(key, &ended, &mut writes);
         if let Some(delay) = delay {
-            self.queue.damp(&key, now + delay.time, delay.firm);
+            self.queue.damp(key, now + delay.time, delay.firm);
         }
         let random = self.random.f64();
-        self.queue.done(now, &key, outcome, random);
-        let standing = self.standing(&key);
+        self.queue.done(now, key, outcome, random);
+        let standing = self.standing(key);
         if standing.failures > 0 || standing.backing_off {
             self.failing.insert(key.clone(), active.baseline);
         } else {
-            self.failing.remove(&key);
+            self.failing.remove(key);
         }
         let record = Record {
             started: active.started,
@@ -190,12 +190,12 @@ where
             requests: active.run.requests(),
             reads: active.run.reads(),
             writes,
-            missing: self.writes.missing(&key),
+            missing: self.writes.missing(key),
             wait_ended: None,
         };
-        self.histories.finished(&key, record, standing);
+        self.histories.finished(key, record, standing);
         if let Some(incident) = report {
-            self.histories.reported(&key, incident);
+            self.histories.reported(key, incident);
         }
         self.results.push_back(item);
     }

@@ -140,10 +140,14 @@ where
     }
 
     /// Whether somebody else has changed the desired state of an object since its latest run (rule
-    /// R5). It only matters for keys that run or back off, so only for these it is looked at.
+    /// R5). It matters for keys that run or back off, so for these it is looked at closely.
     fn class(&mut self, key: &ObjectKey, told: &Told, origin: Origin) -> Class {
         let Some(before) = self.baseline(key) else {
-            return Class::Desired;
+            // It can only be damped, and that is not ended by what its own loop is made of.
+            return match origin {
+                Origin::Asked | Origin::Desired => Class::Desired,
+                Origin::Own | Origin::Foreign => Class::Other,
+            };
         };
         // A single step tells by itself what it changes.
         if let Some(Happened {
