@@ -56,3 +56,4 @@ pub use self::http::{ResponseBody, Service, TransportError};
 pub use self::listening::Listening;
 pub use self::requests::{Request, Requests, Verb};
 pub use self::server::{ApiServer, ApiServerBuilder};
+pub use self::tls::random_token;

@@ -32,6 +32,23 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
+/// A bearer token that nobody can guess: 32 random bytes as hexadecimal digits.
+///
+/// # Errors
+///
+/// The system gives no random numbers.
+pub fn random_token() -> io::Result<String> {
+    let random = ring::default_provider().secure_random;
+    let half = || {
+        let mut bytes = [0; 16];
+        random
+            .fill(&mut bytes)
+            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        Ok::<_, io::Error>(u128::from_be_bytes(bytes))
+    };
+    Ok(format!("{:032x}{:032x}", half()?, half()?))
+}
+
 // === impl Tls ===
 
 impl Tls {

@@ -7,12 +7,15 @@
 )]
 
 mod demo;
+mod dev;
+mod failure;
+mod file;
 
 use clap::{Parser, Subcommand};
 use std::{ffi::OsString, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
-/// A controller runtime for Kubernetes: see it at work.
+/// A controller runtime for Kubernetes: see it at work, and develop against an API server.
 #[derive(Parser, Debug)]
 #[command(name = "homeostat", version)]
 struct Args {
@@ -22,21 +25,32 @@ struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Watch a sample operator converge on an embedded API server
     Demo(demo::Args),
+    Dev(dev::Args),
 }
 
 fn main() -> ExitCode {
     let Args { command } = Args::parse_from(without_separator(std::env::args_os()));
-    // Silent unless RUST_LOG asks for more; what a command has to say it says itself.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    log(match &command {
+        Command::Demo(_) => None,
+        Command::Dev(args) => args.log_directive(),
+    });
+    match command {
+        Command::Demo(args) => demo::run(args),
+        Command::Dev(args) => dev::run(args),
+    }
+}
+
+/// Silent unless `RUST_LOG` asks for more, or the command; what it has to say it says itself.
+fn log(directive: Option<&str>) {
+    let mut filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    if let Some(directive) = directive.and_then(|directive| directive.parse().ok()) {
+        filter = filter.add_directive(directive);
+    }
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    match command {
-        Command::Demo(args) => demo::run(args),
-    }
 }
 
 /// `cargo demo -- --json` is `homeostat demo -- --json`, with a `--` that people mean for cargo.

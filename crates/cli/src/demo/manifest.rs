@@ -1,5 +1,6 @@
 //! Reads the Website that the demo begins with.
 
+use crate::file::read_manifest;
 use std::{fmt::Display, path::Path};
 use website::Website;
 
@@ -12,11 +13,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<Website, String> {
     let Some(file) = file else {
         return parse("examples/website/site.yaml", website::SAMPLE);
     };
-    let name = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        format!("cannot read {name}: {error}. --manifest takes a YAML or JSON file")
-    })?;
-    parse(name, &text)
+    parse(file.display(), &read_manifest(file)?)
 }
 
 fn parse(name: impl Display, text: &str) -> Result<Website, String> {

@@ -8,12 +8,14 @@ mod stage;
 mod witness;
 
 use self::{narrator::Narrator, report::Report, stage::Stage};
+use crate::failure::Failure;
 use std::{path::PathBuf, process::ExitCode};
 use website::Website;
 
 /// Arguments of `homeostat demo`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Watch a sample operator converge on an embedded API server",
     long_about = "Starts an embedded Kubernetes API server, installs the Website resource, runs the sample \
     operator of examples/website, and drives it through a story: children are created, a spec changes, an external \
     dependency fails and recovers, a spec that cannot be made true waits, a deleted child comes back, a site is \
@@ -32,9 +34,6 @@ pub(crate) struct Args {
     manifest: Option<PathBuf>,
 }
 
-/// The exit status for what the caller did wrong.
-const USAGE: u8 = 2;
-
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args {
         json,
@@ -43,10 +42,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     } = args;
     let site = match manifest::read(manifest.as_deref()) {
         Ok(site) => site,
-        Err(problem) => {
-            eprintln!("homeostat demo: {problem}");
-            return ExitCode::from(USAGE);
-        }
+        Err(problem) => return Failure::Usage(problem).report("demo"),
     };
     let narrator = if json {
         Narrator::silent()
@@ -56,8 +52,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("homeostat demo: cannot start a runtime: {error}");
-            return ExitCode::FAILURE;
+            return Failure::Other(format!("cannot start a runtime: {error}")).report("demo");
         }
     };
     runtime.block_on(play(site, keep, json, narrator))
@@ -66,10 +61,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 async fn play(site: Website, keep: bool, json: bool, narrator: Narrator) -> ExitCode {
     let stage = match Stage::build(site, narrator.clone()).await {
         Ok(stage) => stage,
-        Err(problem) => {
-            eprintln!("homeostat demo: {problem}");
-            return ExitCode::FAILURE;
-        }
+        Err(problem) => return Failure::Other(problem).report("demo"),
     };
     let outcome = scenario::play(&stage).await;
     let report = Report::new(&stage, &outcome);
@@ -82,8 +74,7 @@ async fn play(site: Website, keep: bool, json: bool, narrator: Narrator) -> Exit
         eprintln!("homeostat demo: {problem}");
     }
     if keep && let Err(problem) = stage.keep().await {
-        eprintln!("homeostat demo: {problem}");
-        return ExitCode::FAILURE;
+        return Failure::Other(problem).report("demo");
     }
     if report.converged() {
         ExitCode::SUCCESS

@@ -1,6 +1,7 @@
 //! The story, as a list of steps.
 
-use super::stage::{Stage, text};
+use super::stage::Stage;
+use crate::failure::text;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::{
     apps::v1::Deployment,

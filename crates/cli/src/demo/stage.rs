@@ -5,6 +5,7 @@ use super::{
     report::is_write,
     witness,
 };
+use crate::{failure::text, file::write_kubeconfig};
 use futures::{Stream, StreamExt, channel::mpsc};
 use homeostat::{
     Backoff,
@@ -21,10 +22,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap, fmt::Debug, fs::File, io::Write, net::Ipv4Addr, sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -287,11 +285,7 @@ impl Stage {
             address.port(),
             std::process::id()
         ));
-        let write = || {
-            let mut file = File::create_new(&file)?;
-            file.write_all(self.listening.kubeconfig().as_bytes())
-        };
-        write().map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        write_kubeconfig(&file, &self.listening.kubeconfig())?;
         // Always told, with --json too: who keeps a server up wants to reach it.
         eprintln!(
             "\nThe server and the operator stay up until Ctrl+C. Try:\n\
@@ -320,15 +314,6 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), String> {
             "cannot make the namespace {name}: {}",
             text(&error)
         )),
-    }
-}
-
-/// What an error of the API says to people.
-pub(super) fn text(error: &kube::Error) -> String {
-    if let kube::Error::Api(status) = error {
-        status.message.clone()
-    } else {
-        error.to_string()
     }
 }
 

@@ -1,0 +1,50 @@
+//! Files that commands read and write, and what they say when they cannot.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Reads what `--manifest` names.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub(crate) fn read_manifest(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| {
+        let name = file.display();
+        format!("cannot read {name}: {error}. --manifest takes a YAML or JSON file")
+    })
+}
+
+/// Writes a kubeconfig, which only its owner may read because there may be a token in it. A file that
+/// is there already is replaced at once: nobody sees half of it.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub(crate) fn write_kubeconfig(file: &Path, text: &str) -> Result<(), String> {
+    let beside = beside(file);
+    let written = write_private(&beside, text).and_then(|()| fs::rename(&beside, file));
+    written.map_err(|error| {
+        // It may not be there at all.
+        drop(fs::remove_file(&beside));
+        format!("cannot write {}: {error}", file.display())
+    })
+}
+
+/// A file in the same folder, that no other process writes.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    file.with_file_name(name)
+}
+
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)?.write_all(text.as_bytes())
+}
