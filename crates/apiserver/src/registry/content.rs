@@ -41,7 +41,13 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
                     .flat_map(|old| services::causes(object, old)),
             );
         }
-        ("apps", "deployments") => causes.extend(strategy_cause(object)),
+        ("apps", "deployments") => {
+            causes.extend(workloads::lasting(object));
+            causes.extend(strategy_cause(object));
+        }
+        ("apps", "daemonsets" | "replicasets" | "statefulsets") => {
+            causes.extend(workloads::lasting(object));
+        }
         ("batch", "cronjobs") => causes.extend(workloads::cron_job(object)),
         ("batch", "jobs") => causes.extend(workloads::job(object, old)),
         ("policy", "poddisruptionbudgets") => causes.extend(budget_cause(object)),

@@ -1,13 +1,33 @@
-//! Rules for jobs and cron jobs.
+//! Rules for what makes pods.
 
 use serde_json::{Value, json};
 
 use crate::object;
-use crate::registry::cron;
+use crate::registry::{cron, selector};
 use crate::status::Cause;
 
 /// The longest name of a cron job: its jobs' names are longer by eleven characters.
 const MAX_CRON_JOB_NAME: usize = 52;
+
+/// The rules that something breaks whose pods last: it finds its pods, and they start again.
+pub(super) fn lasting(object: &Value) -> Vec<Cause> {
+    let (wanted, template) = (&object["spec"]["selector"], &object["spec"]["template"]);
+    let mut causes = Vec::new();
+    if wanted.is_null() {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    if !selector::selects(wanted, template) {
+        let labels = &template["metadata"]["labels"];
+        let why = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid("spec.template.metadata.labels", labels, why));
+    }
+    let policy = &template["spec"]["restartPolicy"];
+    if *policy != "Always" {
+        let field = "spec.template.spec.restartPolicy";
+        causes.push(Cause::not_supported(field, policy, &["Always"]));
+    }
+    causes
+}
 
 /// The rules that a job breaks.
 pub(super) fn job(job: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -78,6 +98,32 @@ mod tests {
             spec[name] = value.clone();
         }
         json!({ "spec": spec })
+    }
+
+    #[test]
+    fn what_lasts() {
+        let deployment = |app: &str, policy: &str| {
+            json!({ "spec": {
+                "selector": { "matchLabels": { "app": "a" } },
+                "template": {
+                    "metadata": { "labels": { "app": app } }, "spec": { "restartPolicy": policy },
+                },
+            } })
+        };
+        check(&lasting(&deployment("a", "Always")), &[]);
+        check(
+            &lasting(&deployment("b", "Never")),
+            &[
+                "spec.template.metadata.labels",
+                "spec.template.spec.restartPolicy",
+            ],
+        );
+        let mut blind = deployment("a", "Always");
+        blind["spec"]["selector"] = Value::Null;
+        check(
+            &lasting(&blind),
+            &["spec.selector", "spec.template.metadata.labels"],
+        );
     }
 
     #[test]
