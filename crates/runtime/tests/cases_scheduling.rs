@@ -6,7 +6,7 @@ mod world;
 
 use self::world::{Failure, SECOND, Widget, World, even_backoff, idle, rule};
 use futures::{StreamExt, stream};
-use homeostat::{Action, Config, Controller, error_policy, watcher};
+use homeostat::{Action, Config, Controller, error_policy, reflector::ObjectRef, watcher};
 use homeostat_apiserver::{Fault, Verb};
 use kube::ResourceExt;
 use serde_json::json;
@@ -380,4 +380,43 @@ async fn a_source_that_ends_does_not_spin() {
     world.until(1001.0).await;
     assert_eq!(running.of("a"), [0, 1000]);
     assert!(!running.has_ended());
+}
+
+/// Section A 20: a run that hangs is seen, with how long it has been going on; what waits for its turn
+/// or its delay is seen too, and the time that a run took does not include how long it waited.
+#[tokio::test(start_paused = true)]
+async fn what_hangs_and_what_waits_is_seen() {
+    let world = World::new(&["fails", "hangs", "quick"]).await;
+    let controller = world
+        .controller()
+        .with_config(even_backoff().concurrency(1));
+    let handle = controller.handle();
+    let running = world.run(controller, |obj: Arc<Widget>, nth| async move {
+        match (obj.name_any().as_str(), nth) {
+            ("fails", _) => Err(Failure("not yet")),
+            ("hangs", 1) => {
+                sleep(100 * SECOND).await;
+                idle()
+            }
+            _ => {
+                sleep(2 * SECOND).await;
+                Ok(Action::requeue(1000 * SECOND))
+            }
+        }
+    });
+    let told = |name| handle.explain(&ObjectRef::new(name).within("default"));
+    world.until(50.0).await;
+    let (fails, hangs, quick) = (told("fails"), told("hangs"), told("quick"));
+    assert_eq!(hangs.running_for.map(|time| time.as_secs()), Some(50));
+    assert!(hangs.to_string().starts_with("has been running for 50.0s"));
+    // Its delay is over, and its turn has not come.
+    assert_eq!(fails.next.run_in, Some(Duration::ZERO));
+    assert!(fails.next.backing_off);
+    assert!(quick.runs.is_empty() && quick.running_for.is_none());
+    world.until(110.0).await;
+    assert_eq!(running.of("quick"), [100]);
+    let quick = told("quick");
+    assert_eq!(quick.runs[0].duration.as_secs(), 2);
+    assert_eq!(quick.next.run_in.map(|time| time.as_secs()), Some(992));
+    assert_eq!(told("hangs").runs[0].duration.as_secs(), 100);
 }

@@ -603,7 +603,7 @@ async fn the_history_of_an_object_is_told() {
         },
     );
     delay_children(&world, SECOND / 2).await;
-    assert!(handle.explain(&object).running);
+    assert!(handle.explain(&object).running_for.is_some());
     world.until(1.7).await;
     let told = handle.explain(&object);
     assert_eq!((told.next.failures, told.next.backing_off), (1, true));

@@ -30,8 +30,8 @@ const TEXT: usize = 1024;
 pub struct Explanation {
     /// The last runs, oldest first. Empty for an object that was not reconciled lately.
     pub runs: Vec<PastRun>,
-    /// Whether a run is under way.
-    pub running: bool,
+    /// How long the run that is under way has been going on; `None` if there is none.
+    pub running_for: Option<Duration>,
     /// What came of the last run, as of its end.
     pub next: Next,
     /// The loop that the object was found in last, if there was one.
@@ -44,7 +44,7 @@ pub struct Explanation {
 pub struct PastRun {
     /// How long ago it started.
     pub ago: Duration,
-    /// How long it took.
+    /// How long it took, without the time that the object waited for its turn.
     pub duration: Duration,
     /// Why it ran, as in its tracing span.
     pub reason: String,
@@ -107,7 +107,8 @@ struct State {
 #[derive(Default)]
 struct History {
     touched: u64,
-    running: bool,
+    /// When the run that is under way started.
+    running: Option<Time>,
     runs: VecDeque<Record>,
     standing: Standing,
     incident: Option<Arc<Incident>>,
@@ -145,14 +146,14 @@ impl Histories {
     }
 
     /// A run of `key` has started.
-    pub(super) fn started(&self, key: &ObjectKey) {
-        self.lock().touch(key).running = true;
+    pub(super) fn started(&self, key: &ObjectKey, now: Time) {
+        self.lock().touch(key).running = Some(now);
     }
 
     /// The object is gone before it could run.
     pub(super) fn skipped(&self, key: &ObjectKey) {
         if let Some(history) = self.lock().objects.get_mut(key) {
-            history.running = false;
+            history.running = None;
             history.standing = Standing::default();
         }
     }
@@ -164,7 +165,7 @@ impl Histories {
         }
         let mut state = self.lock();
         let history = state.touch(key);
-        history.running = false;
+        history.running = None;
         history.standing = standing;
         if history.runs.len() == RUNS {
             history.runs.pop_front();
@@ -194,14 +195,14 @@ impl Histories {
         let Some(history) = state.objects.get(key) else {
             return Explanation {
                 runs: Vec::new(),
-                running: false,
+                running_for: None,
                 next: Next::default(),
                 incident: None,
             };
         };
         Explanation {
             runs: history.runs.iter().map(|run| run.tell(now)).collect(),
-            running: history.running,
+            running_for: history.running.map(|start| now.since(start)),
             next: history.standing.tell(now),
             incident: history.incident.clone(),
         }
@@ -291,11 +292,11 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             runs,
-            running,
+            running_for,
             next,
             incident,
         } = self;
-        if runs.is_empty() && !running {
+        if runs.is_empty() && running_for.is_none() {
             return writeln!(f, "not reconciled lately");
         }
         for run in runs {
@@ -304,8 +305,8 @@ impl fmt::Display for Explanation {
         if let Some(incident) = incident {
             write!(f, "{incident}")?;
         }
-        if *running {
-            return writeln!(f, "a run is under way");
+        if let Some(time) = running_for {
+            return writeln!(f, "has been running for {time:.1?}");
         }
         writeln!(f, "{next}")
     }

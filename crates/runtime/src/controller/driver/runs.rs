@@ -99,7 +99,7 @@ where
             deferred: Vec::new(),
         };
         self.running.insert(key.clone(), active);
-        self.histories.started(&key);
+        self.histories.started(&key, self.now());
         let Hooks {
             reconciler,
             context,
