@@ -84,7 +84,7 @@ pub use self::{
     predicate::{Predicate, PredicateConfig, predicates},
     reflector::reflector,
     scheduler::scheduler,
-    task::spawn,
+    task::spawn_in_run as spawn,
     utils::WatchStreamExt,
     watcher::watcher,
 };

@@ -85,7 +85,9 @@ pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) 
 /// let (backup, website) = tokio::join!(backup, website);
 /// # }
 /// ```
-pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+pub fn spawn_in_run<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
     let future = client::keeping_run(client::Run::current(), future);
     tokio::spawn(future.in_current_span())
 }

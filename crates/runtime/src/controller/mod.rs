@@ -15,6 +15,7 @@ mod reason;
 mod relation;
 mod scope;
 mod source;
+mod tracking;
 mod trigger;
 
 use self::{
@@ -351,45 +352,6 @@ where
     pub fn handle(&self) -> Handle<K> {
         let histories = self.histories.clone();
         Handle::new(self.joining.0.clone(), histories, self.dyntype.clone())
-    }
-
-    /// Who tells of reconcile loops with a Kubernetes event on their object: [`loops`](crate::loops).
-    ///
-    /// By default it is a reporter called `homeostat`, with the client that watches the controller's
-    /// own kind; a controller of a stream has none.
-    #[must_use]
-    pub fn recorder(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(recorder);
-        self
-    }
-
-    /// Names a store that reconcilers read, filled by a watch of `api` with `wc`: an object's next run
-    /// waits until the store has seen what the last one wrote
-    /// ([`Config::wait_for_writes`]). Nothing is reconciled because of it, and the store has to be
-    /// ready before anything is.
-    ///
-    /// ```
-    /// use futures::{StreamExt, future};
-    /// use homeostat::{Controller, WatchStreamExt, reflector, watcher};
-    /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-    /// use kube::{Api, Client};
-    ///
-    /// fn build(client: Client) -> Controller<ConfigMap> {
-    ///     let (pods, config) = (Api::<Pod>::all(client.clone()), watcher::Config::default());
-    ///     let (store, writer) = reflector::store();
-    ///     let watch = watcher(pods.clone(), config.clone()).reflect(writer).touched_objects();
-    ///     Controller::new(Api::all(client), watcher::Config::default())
-    ///         .owns_stream(watch)
-    ///         .reads(&store, &pods, &config)
-    /// }
-    /// ```
-    #[must_use]
-    pub fn reads<T>(self, store: &Store<T>, api: &Api<T>, wc: &watcher::Config) -> Self
-    where
-        T: Resource + Send + Sync + 'static,
-        T::DynamicType: Eq + Hash + Send + Sync,
-    {
-        self.source(Source::of_read_store(store, api, wc))
     }
 
     /// The store of the controller's own kind, for reading in the reconciler or elsewhere.

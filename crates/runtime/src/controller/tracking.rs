@@ -1,0 +1,52 @@
+//! What a controller does with what it knows of its reconciles' writes.
+
+use super::{Controller, source::Source};
+use crate::{events::Recorder, reflector::Store, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::{fmt::Debug, hash::Hash};
+
+impl<K> Controller<K>
+where
+    K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// Who tells of reconcile loops with a Kubernetes event on their object: [`loops`](crate::loops).
+    ///
+    /// By default it is a reporter called `homeostat`, with the client that watches the controller's
+    /// own kind; a controller of a stream has none.
+    #[must_use]
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Names a store that reconcilers read, filled by a watch of `api` with `wc`: an object's next run
+    /// waits until the store has seen what the last one wrote
+    /// ([`Config::wait_for_writes`](super::Config::wait_for_writes)). Nothing is reconciled because of it, and the store has to be
+    /// ready before anything is.
+    ///
+    /// ```
+    /// use futures::{StreamExt, future};
+    /// use homeostat::{Controller, WatchStreamExt, reflector, watcher};
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    /// use kube::{Api, Client};
+    ///
+    /// fn build(client: Client) -> Controller<ConfigMap> {
+    ///     let (pods, config) = (Api::<Pod>::all(client.clone()), watcher::Config::default());
+    ///     let (store, writer) = reflector::store();
+    ///     let watch = watcher(pods.clone(), config.clone()).reflect(writer).touched_objects();
+    ///     Controller::new(Api::all(client), watcher::Config::default())
+    ///         .owns_stream(watch)
+    ///         .reads(&store, &pods, &config)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn reads<T>(self, store: &Store<T>, api: &Api<T>, wc: &watcher::Config) -> Self
+    where
+        T: Resource + Send + Sync + 'static,
+        T::DynamicType: Eq + Hash + Send + Sync,
+    {
+        self.source(Source::of_read_store(store, api, wc))
+    }
+}
