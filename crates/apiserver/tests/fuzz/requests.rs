@@ -135,8 +135,9 @@ pub(crate) fn patches(bytes: &[u8]) {
                 content_type,
                 "application/merge-patch+json" | "application/apply-patch+yaml"
             );
-            // The first apply to an object whose fields nobody owns says who owned them before.
-            if !can_repeat || first.code != 200 {
+            // An apply to an object whose fields nobody owns says who owned them before.
+            let is_owned = first.body.pointer("/metadata/managedFields").is_some();
+            if !can_repeat || first.code != 200 || !is_owned {
                 continue;
             }
             let again = patch.send(server).await;
