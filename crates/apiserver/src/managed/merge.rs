@@ -83,7 +83,15 @@ pub(super) fn without(schema: Option<&Schema>, value: &Value, gone: &FieldSet) -
     let keep = |element: &str, value: &Value| match gone.node(element) {
         None => Some(value.clone()),
         Some(node) if node.member => None,
-        Some(node) => without(below(schema, element), value, &node.children).or(Some(Value::Null)),
+        Some(node) => {
+            // An element whose keys are there by default alone is still an element.
+            let emptied = if element.starts_with("k:") {
+                Value::Object(Map::new())
+            } else {
+                Value::Null
+            };
+            without(below(schema, element), value, &node.children).or(Some(emptied))
+        }
     };
     match form(schema, value) {
         Form::Leaf => Some(value.clone()),

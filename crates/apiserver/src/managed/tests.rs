@@ -194,6 +194,38 @@ fn the_same_apply_again_changes_nothing() {
     assert_eq!(second.managers, first.managers, "the time stays as well");
 }
 
+/// What the server filled in of an element's keys is not taken away by the next apply.
+#[test]
+fn an_element_that_is_named_by_defaults_alone() {
+    let schema = from_structural(&json!({
+        "type": "object",
+        "properties": { "ports": {
+            "type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port"],
+            "items": { "type": "object", "properties": {
+                "port": { "type": "integer", "default": 80 },
+            } },
+        } },
+    }));
+    let writer = writer(Operation::Apply, "x");
+    let context = Context {
+        schema: &schema,
+        reach: Reach::Everything,
+        writer: &writer,
+        now: Some("t"),
+    };
+    let config = json!({ "ports": [{}] });
+    let stored = json!({ "ports": [{ "port": 80 }] });
+    let nobody = Managers::default();
+    let Ok(first) = apply(context, &json!({}), &config, nobody, false) else {
+        panic!("nobody else is there")
+    };
+    let Ok(second) = apply(context, &stored, &config, first.managers, false) else {
+        panic!("nobody else is there")
+    };
+    assert_eq!(second.object, None);
+}
+
 #[test]
 fn written_sets_are_read_back() {
     let fields = json!({
