@@ -1,8 +1,11 @@
 //! Benchmarks.
 
+use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+
+use crate::cargo::{cargo, exit_code};
 
 mod queue;
 
@@ -19,37 +22,46 @@ enum Subject {
     Queue(queue::Args),
     /// What it costs that a controller knows the writes of its reconciles
     Writes,
+    /// Requests per second and p99 of the embedded API server, and the memory of many objects
+    #[command(disable_help_flag = true)]
+    Apiserver(Passed),
 }
 
-/// Runs a benchmark. A debug build starts the release build with the same arguments.
+/// Arguments for a benchmark that is a program of its own: nobody who checks or measures something
+/// else has to build what it measures.
+#[derive(clap::Args, Debug)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Runs a benchmark.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.subject {
-        // A program of its own, so that this one stays quick to build.
-        Subject::Writes => cargo(&["bench", "--quiet", "--package=homeostat", "--bench=writes"]),
         Subject::Queue(_) if cfg!(debug_assertions) => {
-            let arguments = std::env::args().skip(1);
-            let run = ["run", "--quiet", "--release", "--package", "xtask", "--"];
-            let command: Vec<String> = run
-                .map(str::to_owned)
-                .into_iter()
-                .chain(arguments)
-                .collect();
-            cargo(&command)
+            let mut command = cargo(&["run", "--quiet", "--release", "--package=xtask", "--"]);
+            command.args(std::env::args_os().skip(1));
+            finish(command)
         }
         Subject::Queue(args) => {
             queue::run(args);
             Ok(ExitCode::SUCCESS)
         }
+        Subject::Writes => finish(cargo(&[
+            "bench",
+            "--quiet",
+            "--package=homeostat",
+            "--bench=writes",
+        ])),
+        Subject::Apiserver(Passed { arguments }) => {
+            let package = "--package=homeostat-apiserver";
+            let mut command = cargo(&["bench", "--quiet", package, "--bench=server", "--"]);
+            command.args(arguments);
+            finish(command)
+        }
     }
 }
 
-fn cargo(arguments: &[impl AsRef<std::ffi::OsStr>]) -> anyhow::Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(arguments).status();
-    let status = status.context("cannot start cargo")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+fn finish(mut command: Command) -> anyhow::Result<ExitCode> {
+    Ok(exit_code(command.status().context("cannot start cargo")?))
 }

@@ -37,6 +37,7 @@ pub(crate) const TASK_OWNER: Rule = Rule {
 /// Where tasks may start, besides tests: files and folders of code that owns what it starts.
 const TASK_OWNERS: &[&str] = &[
     "bench/",
+    "crates/apiserver/benches/",
     "crates/apiserver/src/task.rs",
     "crates/cli/",
     "crates/runtime/src/task.rs",
