@@ -70,6 +70,7 @@ fn code(error: &kube::Error) -> u16 {
     status.code
 }
 
+/// G70: generation, creation time, uid, a status of its own, and deletion with finalizers.
 #[tokio::test(start_paused = true)]
 async fn custom_objects_live_through_spec_status_and_finalizers() {
     let server = ApiServer::builder().build();
@@ -284,6 +285,7 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
     assert!(maps.get_opt("a").await.unwrap().is_none());
 }
 
+/// G70: defaults.
 #[tokio::test(start_paused = true)]
 async fn built_in_kinds_get_their_defaults() {
     let server = ApiServer::builder().workloads(true).build();
@@ -441,6 +443,7 @@ async fn faults_delay_requests_swallow_them_and_close_watches() {
     assert!(open.try_next().await.unwrap().is_none());
 }
 
+/// G70: what changes nothing leaves the version as it is.
 #[tokio::test(start_paused = true)]
 async fn the_log_tells_which_requests_changed_something() {
     let server = ApiServer::builder().build();

@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod cache;
+pub mod children;
 pub mod compare;
 pub mod conditions;
 pub mod finalizer;

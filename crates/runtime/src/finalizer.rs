@@ -1,9 +1,8 @@
 //! A finalizer: nothing of an object's outside is left behind when the object is deleted.
 
-use crate::Action;
+use crate::{Action, target::Target};
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::finalizer::{Edit, Held, Plan, Refusal, Verdict, is_valid_name};
-use http::{Method, Request, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource};
 use serde::{Serialize, de::DeserializeOwned};
@@ -163,52 +162,98 @@ where
     ReconcileFut: TryFuture<Ok = Action>,
     ReconcileFut::Error: StdError + 'static,
 {
-    if obj.meta().name.is_none() {
-        return Err(Error::UnnamedObject);
-    }
-    if !is_valid_name(finalizer_name) {
-        return Err(Error::InvalidFinalizer);
-    }
-    match held(obj.meta()).plan(finalizer_name) {
-        Plan::Add => match edit(api, Edit::Add, finalizer_name, obj.meta()).await {
-            Ok(Edited::Done) => Ok(Action::requeue(WAKE_UP)),
-            Ok(Edited::Moot) => Ok(Action::await_change()),
-            Err(error) => Err(Error::AddFinalizer(error)),
-        },
-        Plan::Apply => {
-            let run = TryFutureExt::into_future(reconcile(Event::Apply(obj)));
-            run.await.map_err(Error::ApplyFailed)
+    let target = Target::in_api(api, &*obj);
+    let meta = obj.meta().clone();
+    let work = Work::of(&meta, finalizer_name, |is_cleanup| {
+        let event = if is_cleanup {
+            Event::Cleanup
+        } else {
+            Event::Apply
+        };
+        TryFutureExt::into_future(reconcile(event(obj)))
+    })?;
+    work.done(&target, finalizer_name, &meta).await
+}
+
+/// What is to be done with an object, and the run of the reconciler if that is called for it.
+pub(crate) enum Work<Run> {
+    Add,
+    Apply(Run),
+    Cleanup(Run),
+    Nothing,
+}
+
+// === impl Work ===
+
+impl<Run> Work<Run> {
+    /// Decides what is to be done with an object. `reconcile` is told whether it is to clean up; it is
+    /// called here and now, though its future may run elsewhere.
+    pub(crate) fn of<E>(
+        meta: &ObjectMeta,
+        finalizer: &str,
+        reconcile: impl FnOnce(bool) -> Run,
+    ) -> Result<Self, Error<E>>
+    where
+        E: StdError + 'static,
+    {
+        if meta.name.is_none() {
+            return Err(Error::UnnamedObject);
         }
-        Plan::Cleanup => {
-            let cleanup = reconcile(Event::Cleanup(Arc::clone(&obj)));
-            let run = TryFutureExt::into_future(cleanup);
-            let action = run.await.map_err(Error::CleanupFailed)?;
-            if action.is_await_change() {
-                edit(api, Edit::Remove, finalizer_name, obj.meta())
-                    .await
-                    .map_err(Error::RemoveFinalizer)?;
+        if !is_valid_name(finalizer) {
+            return Err(Error::InvalidFinalizer);
+        }
+        Ok(match held(meta).plan(finalizer) {
+            Plan::Add => Self::Add,
+            Plan::Apply => Self::Apply(reconcile(false)),
+            Plan::Cleanup => Self::Cleanup(reconcile(true)),
+            Plan::Nothing => Self::Nothing,
+        })
+    }
+
+    /// Does it. `meta` is the latest that is known of the object.
+    pub(crate) async fn done<E>(
+        self,
+        target: &Target,
+        finalizer: &str,
+        meta: &ObjectMeta,
+    ) -> Result<Action, Error<E>>
+    where
+        Run: Future<Output = Result<Action, E>>,
+        E: StdError + 'static,
+    {
+        match self {
+            Self::Add => match edit(target, Edit::Add, finalizer, meta).await {
+                Ok(Edited::Done) => Ok(Action::requeue(WAKE_UP)),
+                Ok(Edited::Moot) => Ok(Action::await_change()),
+                Err(error) => Err(Error::AddFinalizer(error)),
+            },
+            Self::Apply(run) => run.await.map_err(Error::ApplyFailed),
+            Self::Cleanup(run) => {
+                let action = run.await.map_err(Error::CleanupFailed)?;
+                if action.is_await_change() {
+                    edit(target, Edit::Remove, finalizer, meta)
+                        .await
+                        .map_err(Error::RemoveFinalizer)?;
+                }
+                Ok(action)
             }
-            Ok(action)
+            Self::Nothing => Ok(Action::await_change()),
         }
-        Plan::Nothing => Ok(Action::await_change()),
     }
 }
 
 /// Edits the finalizers of an object of which `meta` was the latest known.
-async fn edit<K>(
-    api: &Api<K>,
+async fn edit(
+    target: &Target,
     edit: Edit,
     finalizer: &str,
     meta: &ObjectMeta,
-) -> Result<Edited, kube::Error>
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
-    let name = meta.name.as_deref().unwrap_or_default();
+) -> Result<Edited, kube::Error> {
     let mut before = meta.clone();
     let mut attempt = 1;
     loop {
-        let Err(error) = patch(api, name, &operations(edit, finalizer, held(&before))).await else {
+        let operations = operations(edit, finalizer, held(&before));
+        let Err(error) = target.json_patch(&operations).await else {
             return Ok(Edited::Done);
         };
         let kube::Error::Api(status) = &error else {
@@ -223,10 +268,7 @@ where
         } else {
             return Err(error);
         };
-        let now = api
-            .get_metadata_opt(name)
-            .await?
-            .map(|object| object.metadata);
+        let now = target.metadata().await?;
         match edit.refused(finalizer, refusal, held(&before), now.as_ref().map(held)) {
             Verdict::Done => return Ok(Edited::Done),
             Verdict::Moot => return Ok(Edited::Moot),
@@ -276,26 +318,6 @@ fn operations(edit: Edit, finalizer: &str, before: Held<'_>) -> Value {
         }
     }
     operations.into()
-}
-
-/// Sends a JSON patch. The answer is not looked at: that the server says yes is enough.
-async fn patch<K: Resource + Clone>(
-    api: &Api<K>,
-    name: &str,
-    operations: &Value,
-) -> Result<(), kube::Error> {
-    let request = Request::builder()
-        .method(Method::PATCH)
-        .uri(format!("{}/{name}?", api.resource_url()))
-        .header(header::CONTENT_TYPE, "application/json-patch+json")
-        .header(
-            header::ACCEPT,
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        )
-        .body(operations.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
-    let client = api.clone().into_client();
-    client.request_text(request).await.map(drop)
 }
 
 #[cfg(test)]

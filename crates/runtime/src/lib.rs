@@ -29,7 +29,8 @@
 //! - [`reflector()`] keeps a [store](reflector::Store) of objects up to date.
 //! - [`Classify`](trait@Classify) says of an error how it is answered, [`conditions`] say what is
 //!   observed of an object, and [`status`] writes that down when it is new.
-//! - [`finalizer()`] cleans up after objects that are deleted, [`events`] tell people what happens,
+//! - [`children`] keeps the objects that an object owns as they should be, and [`finalizer()`] cleans up
+//!   after what it does not own. [`events`] tell people what happens,
 //!   and [`wait`] waits until an object is as wanted.
 //!
 //! # What it promises
@@ -53,8 +54,11 @@
 #[doc = include_str!("../../../docs/guide/errors.md")]
 #[doc = include_str!("../../../docs/guide/status.md")]
 #[doc = include_str!("../../../docs/guide/loops.md")]
+#[doc = include_str!("../../../docs/guide/children.md")]
+#[doc = include_str!("../../../docs/guide/finalizers.md")]
 mod documents {}
 
+pub mod children;
 mod classify;
 pub mod client;
 mod clock;
@@ -70,6 +74,7 @@ pub mod reflector;
 pub mod scheduler;
 mod signal;
 pub mod status;
+mod target;
 mod task;
 pub mod utils;
 pub mod wait;

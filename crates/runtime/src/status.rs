@@ -34,11 +34,11 @@
 //! }
 //! ```
 
-mod target;
 mod write;
 
-pub(crate) use self::{target::Target, write::merge};
+pub(crate) use self::write::merge;
 
+use crate::target::Target;
 use homeostat_core::compare::Shape;
 use kube::{Api, Resource};
 use serde::Serialize;
@@ -184,7 +184,7 @@ impl Writer {
     {
         let (live, desired) = (json(obj)?, json(desired)?);
         let desired = |live: &Value| write::completed(live, desired.clone());
-        let answer = merge(&target(api, obj), &self.shape, live, desired).await?;
+        let answer = merge(&Target::in_api(api, obj), &self.shape, live, desired).await?;
         Ok(answer.is_some())
     }
 
@@ -205,7 +205,7 @@ impl Writer {
         S: Serialize + ?Sized,
     {
         let (live, desired) = (json(obj)?, json(desired)?);
-        let target = target(api, obj);
+        let target = Target::in_api(api, obj);
         let answer = write::apply(&target, field_manager, &self.shape, live, &desired).await?;
         Ok(answer.is_some())
     }
@@ -219,12 +219,4 @@ impl Default for Writer {
 
 fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, kube::Error> {
     serde_json::to_value(value).map_err(kube::Error::SerdeError)
-}
-
-fn target<K: Resource + Clone>(api: &Api<K>, obj: &K) -> Target {
-    Target {
-        client: api.clone().into_client(),
-        url: api.resource_url().to_owned(),
-        name: obj.meta().name.clone().unwrap_or_default(),
-    }
 }

@@ -78,6 +78,7 @@ fn meta(name: &str) -> ObjectMeta {
     }
 }
 
+/// B28: a run that a timer asked for is told from one that an event asked for.
 #[tokio::test(start_paused = true)]
 async fn reasons_stand_in_the_span() {
     let notes = Notes::default();

@@ -313,3 +313,30 @@ async fn until_an_object_is_gone() {
     };
     assert!(status.is_not_found());
 }
+
+/// S1: an object that takes the name before the deletion is carried out is not deleted.
+#[tokio::test(start_paused = true)]
+async fn another_object_of_the_name_is_not_deleted() {
+    let server = ApiServer::builder().build();
+    let api: Api<ConfigMap> = Api::default_namespaced(server.client());
+    create(&api, "a", &[]).await;
+    let rule = Rule::any().verb(Verb::Delete).times(1);
+    let late = server
+        .faults()
+        .inject(rule, Fault::Delay(Duration::from_secs(2)));
+    let params = DeleteParams::default();
+    let deletion = {
+        let (api, params) = (api.clone(), params.clone());
+        tokio::spawn(async move { delete_and_finalize(api, "a", &params).await })
+    };
+    sleep(Duration::from_secs(1)).await;
+    api.delete("a", &params).await.unwrap();
+    let other = create(&api, "a", &[]).await;
+    let error = deletion.await.unwrap().unwrap_err();
+    let delete::Error::Delete(kube::Error::Api(status)) = error else {
+        panic!("{error}");
+    };
+    assert_eq!((status.code, late.hits()), (409, 1));
+    let left = api.get("a").await.unwrap();
+    assert_eq!(left.metadata.uid, other.metadata.uid);
+}

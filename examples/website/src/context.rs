@@ -3,15 +3,12 @@
 use crate::dns::Dns;
 use kube::Client;
 use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 /// What the reconciler needs besides the object. Tests and the demo hand in another one.
+#[expect(missing_debug_implementations, reason = "a client cannot be shown")]
 pub struct Context {
     /// The cluster.
     pub client: Client,
@@ -40,8 +37,10 @@ pub struct Config {
 /// Counts what happens, for a metrics endpoint, a test or a demo.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    reconciles: AtomicU64,
-    failures: AtomicU64,
+    /// How many reconciles were started.
+    pub reconciles: AtomicU64,
+    /// How many reconciles failed.
+    pub failures: AtomicU64,
 }
 
 // === impl Context ===
@@ -59,16 +58,6 @@ impl Context {
     }
 }
 
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("dns", &self.dns)
-            .field("metrics", &self.metrics)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
-
 // === impl Config ===
 
 impl Default for Config {
@@ -78,27 +67,5 @@ impl Default for Config {
             resync: Duration::from_secs(300),
             controller: homeostat::Config::default(),
         }
-    }
-}
-
-// === impl Metrics ===
-
-impl Metrics {
-    /// How many reconciles were started.
-    pub fn reconciles(&self) -> u64 {
-        self.reconciles.load(Ordering::Relaxed)
-    }
-
-    /// How many reconciles failed.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn count_reconcile(&self) {
-        self.reconciles.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_failure(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }

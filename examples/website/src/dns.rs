@@ -3,14 +3,14 @@
 //! It stands for whatever an operator looks after besides objects of the cluster: buckets, tenants,
 //! certificates. What matters is the shape of the trait:
 //!
-//! - Every call can be repeated. A reconcile may end after any call, and the next one begins anew.
-//! - What is there can be read back. The operator compares with that, not with its own memory.
+//! - A call says what should be there, and can be repeated: a reconcile may end after it, and the next
+//!   one begins anew.
 //! - Records carry the uid of the site that they belong to, not its name. A site that is deleted and
 //!   created again is another site, and a late clean-up of the first must not touch the second's.
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt::Debug,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -20,19 +20,9 @@ use std::{
 
 /// A provider of host names.
 pub trait Dns: Debug + Send + Sync {
-    /// The hosts that are registered for `owner`.
-    fn hosts<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<BTreeSet<String>, DnsError>>;
-
-    /// Registers `host` for `owner`. Nothing happens if it already is.
-    fn register<'a>(&'a self, host: &'a str, owner: &'a str)
-    -> BoxFuture<'a, Result<(), DnsError>>;
-
-    /// Removes `host` if it is registered for `owner`. Nothing happens otherwise.
-    fn unregister<'a>(
-        &'a self,
-        host: &'a str,
-        owner: &'a str,
-    ) -> BoxFuture<'a, Result<(), DnsError>>;
+    /// Makes `host` be registered for `owner`, and no other host of it: it may have had another one
+    /// before. Nothing happens if that is so.
+    fn keep(&self, owner: &str, host: Option<&str>) -> BoxFuture<'_, Result<(), DnsError>>;
 }
 
 /// Why the provider did not do what it should. Both may pass by themselves.
@@ -79,13 +69,6 @@ impl InMemoryDns {
         self.lock().records.get(host).cloned()
     }
 
-    /// The hosts of an owner, outage or not.
-    pub fn records_of(&self, owner: &str) -> Vec<String> {
-        let state = self.lock();
-        let records = state.records.iter().filter(|(_, of)| *of == owner);
-        records.map(|(host, _)| host.clone()).collect()
-    }
-
     /// How often a record was added or removed.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
@@ -99,33 +82,24 @@ impl InMemoryDns {
         self.writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn hosts_now(&self, owner: &str) -> Result<BTreeSet<String>, DnsError> {
-        let state = self.lock();
-        let records = state.records.iter().filter(|(_, of)| *of == owner);
-        records
-            .map(|(host, _)| state.reach(host).map(|()| host.clone()))
-            .collect()
-    }
-
-    fn register_now(&self, host: &str, owner: &str) -> Result<(), DnsError> {
+    fn keep_now(&self, owner: &str, host: Option<&str>) -> Result<(), DnsError> {
         let mut state = self.lock();
-        state.reach(host)?;
-        match state.records.get(host) {
-            Some(of) if of == owner => Ok(()),
-            Some(_) => Err(DnsError::Taken(host.into())),
-            None => {
+        let records = state.records.iter();
+        let former = records.filter(|(name, of)| *of == owner && Some(name.as_str()) != host);
+        let former: Vec<String> = former.map(|(name, _)| name.clone()).collect();
+        for name in former.iter().map(String::as_str).chain(host) {
+            state.reach(name)?;
+        }
+        match host.map(|host| (host, state.records.get(host))) {
+            Some((host, Some(of))) if of != owner => return Err(DnsError::Taken(host.into())),
+            Some((host, None)) => {
                 state.records.insert(host.into(), owner.into());
                 self.wrote();
-                Ok(())
             }
+            Some((_, Some(_))) | None => {}
         }
-    }
-
-    fn unregister_now(&self, host: &str, owner: &str) -> Result<(), DnsError> {
-        let mut state = self.lock();
-        state.reach(host)?;
-        if state.records.get(host).is_some_and(|of| of == owner) {
-            state.records.remove(host);
+        for name in former {
+            state.records.remove(&name);
             self.wrote();
         }
         Ok(())
@@ -144,24 +118,8 @@ impl State {
 }
 
 impl Dns for InMemoryDns {
-    fn hosts<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<BTreeSet<String>, DnsError>> {
-        ready(self.hosts_now(owner)).boxed()
-    }
-
-    fn register<'a>(
-        &'a self,
-        host: &'a str,
-        owner: &'a str,
-    ) -> BoxFuture<'a, Result<(), DnsError>> {
-        ready(self.register_now(host, owner)).boxed()
-    }
-
-    fn unregister<'a>(
-        &'a self,
-        host: &'a str,
-        owner: &'a str,
-    ) -> BoxFuture<'a, Result<(), DnsError>> {
-        ready(self.unregister_now(host, owner)).boxed()
+    fn keep(&self, owner: &str, host: Option<&str>) -> BoxFuture<'_, Result<(), DnsError>> {
+        ready(self.keep_now(owner, host)).boxed()
     }
 }
 
@@ -170,43 +128,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_can_be_repeated() {
+    fn an_owner_has_one_host_and_calls_can_be_repeated() {
         let dns = InMemoryDns::default();
-        for _ in 0..3 {
-            dns.register_now("a.example.com", "one").unwrap();
+        for (host, writes) in [
+            (Some("a.example.com"), 1),
+            (Some("b.example.com"), 3),
+            (None, 4),
+        ] {
+            for _ in 0..3 {
+                dns.keep_now("one", host).unwrap();
+            }
+            assert_eq!(dns.writes(), writes);
+            for name in ["a.example.com", "b.example.com"] {
+                let owner = (host == Some(name)).then_some("one");
+                assert_eq!(dns.owner_of(name).as_deref(), owner);
+            }
         }
-        assert_eq!(dns.writes(), 1);
-        for _ in 0..3 {
-            dns.unregister_now("a.example.com", "one").unwrap();
-        }
-        assert_eq!(dns.writes(), 2);
-        assert_eq!(dns.hosts_now("one"), Ok(BTreeSet::new()));
     }
 
     #[test]
     fn nobody_takes_or_removes_what_belongs_to_another() {
         let dns = InMemoryDns::default();
-        dns.register_now("a.example.com", "one").unwrap();
-        let taken = dns.register_now("a.example.com", "two");
+        dns.keep_now("one", Some("a.example.com")).unwrap();
+        let taken = dns.keep_now("two", Some("a.example.com"));
         assert_eq!(taken, Err(DnsError::Taken("a.example.com".into())));
-        dns.unregister_now("a.example.com", "two").unwrap();
+        dns.keep_now("two", None).unwrap();
         assert_eq!(dns.owner_of("a.example.com").as_deref(), Some("one"));
     }
 
     #[test]
     fn an_outage_concerns_one_domain() {
         let dns = InMemoryDns::default();
-        dns.register_now("a.eu.example.com", "one").unwrap();
+        dns.keep_now("one", Some("a.eu.example.com")).unwrap();
         dns.start_outage("eu.example.com");
-        let down = || DnsError::Unavailable("eu.example.com".into());
-        assert_eq!(dns.hosts_now("one"), Err(down()));
-        assert_eq!(dns.register_now("eu.example.com", "two"), Err(down()));
-        assert_eq!(dns.register_now("neu.example.com", "two"), Ok(()));
-        assert_eq!(dns.unregister_now("a.eu.example.com", "one"), Err(down()));
+        let down = Err(DnsError::Unavailable("eu.example.com".into()));
+        assert_eq!(dns.keep_now("one", Some("a.eu.example.com")), down);
+        assert_eq!(dns.keep_now("one", None), down);
+        assert_eq!(dns.keep_now("two", Some("eu.example.com")), down);
+        assert_eq!(dns.keep_now("two", Some("neu.example.com")), Ok(()));
         dns.end_outage();
-        assert_eq!(
-            dns.hosts_now("one"),
-            Ok(BTreeSet::from(["a.eu.example.com".into()]))
-        );
+        assert_eq!(dns.keep_now("one", None), Ok(()));
     }
 }

@@ -1,64 +1,37 @@
 //! What can go wrong, and what follows from it.
 
-use crate::{Context, Website, difference::Taken, dns::DnsError, validate::InvalidSpec};
-use homeostat::{Action, finalizer};
-use std::sync::Arc;
+use crate::{Context, Website, dns::DnsError, validate::InvalidSpec};
+use homeostat::{Action, Classify, children, error_policy::classified};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-/// What can go wrong in a reconcile.
-///
-/// The variants are divided by what should follow, and nothing else: see [`error_policy`].
-#[derive(Debug, thiserror::Error)]
+/// What can go wrong in a reconcile. Each error says how it is answered.
+#[derive(Debug, thiserror::Error, Classify)]
 pub enum Error {
-    /// Transient: the API server is away, busy, or somebody else was faster.
+    /// The API server is away, busy, or somebody else was faster.
     #[error("Kubernetes API error: {0}")]
     KubeApi(#[from] kube::Error),
-    /// Transient: the provider comes back, or the other site gives the host up.
+    /// A child could not be made as it should be.
     #[error(transparent)]
+    Child(#[from] children::Error),
+    /// The provider comes back, or the other site gives the host up.
+    #[error(transparent)]
+    #[classify(transient)]
     Dns(#[from] DnsError),
-    /// Transient: whoever owns the object may delete it.
+    /// Only a change of the spec helps.
     #[error(transparent)]
-    Taken(#[from] Taken),
-    /// Permanent: only a change of the spec helps.
-    #[error(transparent)]
+    #[classify(permanent, reason = "InvalidSpec")]
     Invalid(#[from] InvalidSpec),
-    /// Permanent: an object that no API server hands out.
-    #[error("{0}")]
-    Malformed(String),
+    /// An object that no API server hands out.
+    #[error("the website has no uid")]
+    #[classify(permanent, reason = "NoUid")]
+    NoUid,
 }
 
-/// When a site is tried again after an error.
-///
-/// - Transient errors: after the delay of this site, which grows from failure to failure and starts
-///   over after a success. Other sites do not notice.
-/// - Conflicts: soon. Somebody else was faster, which is no failure; the next run sees what they wrote.
-/// - Permanent errors: when somebody changes the site. Trying again would only make noise.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that the controller calls"
-)]
-pub fn error_policy(_site: Arc<Website>, error: &Error, ctx: Arc<Context>) -> Action {
-    ctx.metrics.count_failure();
-    match error {
-        Error::KubeApi(kube::Error::Api(status)) if status.is_conflict() => Action::soon(),
-        Error::KubeApi(_) | Error::Dns(_) | Error::Taken(_) => Action::backoff(),
-        Error::Invalid(_) | Error::Malformed(_) => Action::await_change(),
-    }
-}
-
-/// What went wrong is what counts, not whether it went wrong in the finalizer.
-impl From<finalizer::Error<Self>> for Error {
-    fn from(error: finalizer::Error<Self>) -> Self {
-        use finalizer::Error as Finalizer;
-        match error {
-            Finalizer::ApplyFailed(error) | Finalizer::CleanupFailed(error) => error,
-            Finalizer::AddFinalizer(error) | Finalizer::RemoveFinalizer(error) => {
-                Self::KubeApi(error)
-            }
-            Finalizer::UnnamedObject | Finalizer::InvalidFinalizer => {
-                Self::Malformed(error.to_string())
-            }
-        }
-    }
+/// When a site is tried again after an error: what passes by itself after the delay of this site,
+/// conflicts soon, and what is permanent when somebody changes the site.
+pub fn error_policy(site: Arc<Website>, error: &Error, ctx: Arc<Context>) -> Action {
+    ctx.metrics.failures.fetch_add(1, Relaxed);
+    classified(site, error, ctx)
 }
 
 impl Error {
@@ -70,26 +43,27 @@ impl Error {
     #[must_use]
     pub fn condition(&self) -> Option<(&'static str, String)> {
         let reason = match self {
-            Self::KubeApi(kube::Error::Api(status)) if is_refusal(status.code) => {
-                let message = format!(
-                    "the API server refused a request: {} {}",
-                    status.code, status.reason
-                );
-                return Some(("Refused", message));
+            Self::KubeApi(source) | Self::Child(children::Error::Api { source, .. }) => {
+                return refusal(source);
             }
-            Self::KubeApi(_) | Self::Malformed(_) => return None,
             Self::Dns(DnsError::Unavailable(_)) => "DnsUnavailable",
             Self::Dns(DnsError::Taken(_)) => "HostTaken",
-            Self::Taken(_) => "ChildTaken",
+            Self::Child(_) => "ChildTaken",
             Self::Invalid(_) => "InvalidSpec",
+            Self::NoUid => return None,
         };
         Some((reason, self.to_string()))
     }
 }
 
-/// Whether the server understood the request and said no: not a conflict, and not too many requests.
-fn is_refusal(code: u16) -> bool {
-    matches!(code, 400 | 403 | 404 | 422)
+/// What the server understood and said no to: not a conflict, and not too many requests.
+fn refusal(error: &kube::Error) -> Option<(&'static str, String)> {
+    let kube::Error::Api(status) = error else {
+        return None;
+    };
+    let (code, reason) = (status.code, &status.reason);
+    let message = format!("the API server refused a request: {code} {reason}");
+    matches!(code, 400 | 403 | 404 | 422).then_some(("Refused", message))
 }
 
 #[cfg(test)]
@@ -99,40 +73,27 @@ mod tests {
 
     fn api(code: u16) -> Error {
         let status = Status::failure("at revision 17", "SomeReason").with_code(code);
-        Error::KubeApi(kube::Error::Api(status.boxed()))
+        kube::Error::Api(status.boxed()).into()
     }
 
     #[test]
     fn the_status_tells_what_a_person_can_act_upon() {
-        let invalid = InvalidSpec {
-            field: "spec.host",
-            problem: "is bad".into(),
-        };
-        let taken = Taken {
-            child: "Service",
-            by: "Gateway/shop".into(),
-        };
+        let dns = |error: DnsError| Error::from(error);
         for (error, reason) in [
             (api(403), Some("Refused")),
             (api(422), Some("Refused")),
             (api(409), None),
-            (api(429), None),
             (api(500), None),
             (
-                DnsError::Unavailable("x".into()).into(),
+                dns(DnsError::Unavailable("x".into())),
                 Some("DnsUnavailable"),
             ),
-            (DnsError::Taken("x".into()).into(), Some("HostTaken")),
-            (taken.into(), Some("ChildTaken")),
-            (invalid.into(), Some("InvalidSpec")),
+            (dns(DnsError::Taken("x".into())), Some("HostTaken")),
+            (Error::NoUid, None),
         ] {
-            let condition = error.condition();
-            assert_eq!(
-                condition.as_ref().map(|(reason, _)| *reason),
-                reason,
-                "{error}"
-            );
-            let message = condition.map(|(_, message)| message).unwrap_or_default();
+            let (told, message) = error.condition().unzip();
+            assert_eq!(told, reason, "{error}");
+            let message = message.unwrap_or_default();
             assert!(!message.contains("17"), "a message that changes: {message}");
         }
     }

@@ -11,15 +11,13 @@
 //! - [`resource`]: what users write, and what they read back
 //! - [`validate`]: which specs nobody can make so
 //! - [`children`]: the objects that a site should have
-//! - [`difference`]: whether an object is as it should be
 //! - [`status`]: what to tell the user
 //!
-//! What it does is in two files: [`reconcile()`] looks, compares and writes, and this one says when.
+//! What it does is in two files: [`reconcile()`] says what should be there, and this one when.
 //! What it needs from outside is the [`Context`]; tests and the demo hand in another one.
 
 pub mod children;
 mod context;
-pub mod difference;
 pub mod dns;
 mod error;
 mod reconcile;
@@ -30,7 +28,7 @@ pub mod validate;
 pub use self::{
     context::{Config, Context, Metrics},
     error::{Error, error_policy},
-    reconcile::{FINALIZER, reconcile},
+    reconcile::{FINALIZER, clean_up, reconcile},
     resource::{Theme, Website, WebsiteSpec, WebsiteStatus, crd, crd_yaml},
 };
 
@@ -62,10 +60,8 @@ pub fn watches(ctx: &Context) -> Controller<Website> {
         Api::<Website>::all(client.clone()),
         watcher::Config::default(),
     )
-    // There is no filter on the generation here, so what the operator writes into the status wakes it
-    // once more. That run is what makes it right: a run may begin before the cache has seen what the
-    // run before wrote, compare with the older status, and find nothing to write. The event of that
-    // write then leads to a run that sees it.
+    // There is no filter on the generation here: the event of what a run wrote into the status leads to a
+    // run that has seen it, and that is the one which can tell whether there is more to write.
     // Whatever happens to a child wakes the site that owns it: a change by somebody else, its
     // deletion, and the deployment's progress.
     .owns(Api::<ConfigMap>::all(client.clone()), ours.clone())
@@ -75,15 +71,15 @@ pub fn watches(ctx: &Context) -> Controller<Website> {
 }
 
 /// The operator as a stream that tells of each run. It works as long as the stream is polled.
-pub fn controller(ctx: Arc<Context>) -> impl Stream<Item = Run> {
-    watches(&ctx).run(reconcile, error_policy, ctx)
+pub fn controller(watches: Controller<Website>, ctx: Arc<Context>) -> impl Stream<Item = Run> {
+    watches
+        .finalizer(FINALIZER)
+        .run(reconcile, clean_up, error_policy, ctx)
 }
 
 /// Runs the operator until Ctrl+C or SIGTERM, and then lets running reconciles finish.
 pub async fn run(ctx: Arc<Context>) {
-    watches(&ctx)
-        .shutdown_on_signal()
-        .run(reconcile, error_policy, ctx)
+    controller(watches(&ctx).shutdown_on_signal(), ctx)
         .for_each(|run| async move { log(&run) })
         .await;
 }
@@ -91,13 +87,9 @@ pub async fn run(ctx: Arc<Context>) {
 fn log(run: &Run) {
     match run {
         Ok((site, action)) => tracing::debug!(%site, ?action, "reconciled"),
-        // The source of this error is the reconciler's, which says what happened.
-        Err(homeostat::controller::Error::ReconcilerFailed(error, site)) => {
-            tracing::warn!(%site, %error, "reconcile failed");
-        }
         Err(error) => {
             let cause = std::error::Error::source(error).map(ToString::to_string);
-            tracing::warn!(%error, cause, "controller");
+            tracing::warn!(%error, cause, "not reconciled");
         }
     }
 }

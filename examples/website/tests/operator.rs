@@ -106,13 +106,12 @@ impl World {
         });
         let runs = Arc::clone(&self.runs);
         let task = tokio::spawn(
-            website::watches(&ctx)
-                .reconcile_on(forced)
-                .run(website::reconcile, website::error_policy, ctx)
-                .for_each(move |item| {
+            website::controller(website::watches(&ctx).reconcile_on(forced), ctx).for_each(
+                move |item| {
                     runs.send_modify(|runs| runs.push(Run::new(&item)));
                     std::future::ready(())
-                }),
+                },
+            ),
         );
         Operator { task, force }
     }
@@ -527,10 +526,7 @@ async fn a_child_of_somebody_else_is_left_alone() {
         .condition(READY)
         .unwrap()
         .message;
-    assert_eq!(
-        message,
-        "the Service of this name belongs to Namespace/default"
-    );
+    assert_eq!(message, "Service default/blog belongs to Namespace/default");
     let service: Service = world.api().get("blog").await.unwrap();
     assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 8080);
 

@@ -3,7 +3,7 @@
 use super::{scenario::Outcome, stage::Stage};
 use homeostat_apiserver::Request;
 use serde_json::json;
-use std::fmt;
+use std::{fmt, sync::atomic::Ordering::Relaxed};
 
 /// What came of the demo.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Report {
         let forced = outcome.as_ref().ok().copied().unwrap_or_default();
         Self {
             converged: outcome.is_ok() && forced.writes == 0,
-            reconciles: stage.ctx.metrics.reconciles(),
-            failures: stage.ctx.metrics.failures(),
+            reconciles: stage.ctx.metrics.reconciles.load(Relaxed),
+            failures: stage.ctx.metrics.failures.load(Relaxed),
             forced: forced.runs,
             forced_writes: forced.writes,
             writes: requests.iter().filter(|request| request.changed).count(),

@@ -108,11 +108,8 @@ impl Stage {
         let ctx = Arc::new(Context::new(operator_client(&server), dns.clone(), config));
         let (force, forced) = mpsc::unbounded();
         let (writer, journal) = watch::channel(Journal::default());
-        let runs = website::watches(&ctx).reconcile_on(forced).run(
-            website::reconcile,
-            website::error_policy,
-            ctx.clone(),
-        );
+        let watches = website::watches(&ctx).reconcile_on(forced);
+        let runs = website::controller(watches, ctx.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(follow(runs, writer, narrator.clone()));
         tasks.spawn(witness::watch(client.clone(), narrator.clone()));

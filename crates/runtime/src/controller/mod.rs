@@ -6,6 +6,7 @@ mod config;
 mod cover;
 mod driver;
 mod error;
+mod finalizer;
 mod handle;
 mod history;
 mod intake;
@@ -51,6 +52,7 @@ pub use self::{
     applier::applier,
     config::Config,
     error::{Error, RunnerError},
+    finalizer::Finalized,
     handle::Handle,
     history::{CacheWait, Explanation, Next, PastRun},
     readiness::{Readiness, SourceStatus},

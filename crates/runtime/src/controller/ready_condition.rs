@@ -12,7 +12,7 @@ use crate::{
     watcher,
 };
 use futures::{Stream, StreamExt, TryFuture, TryFutureExt, future::Either};
-use kube::{Client, Resource};
+use kube::{Client, Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fmt::{self, Debug, Display},
@@ -29,9 +29,11 @@ where
     K: Clone + Resource + Debug + 'static,
     K::DynamicType: Eq + Hash,
 {
-    controller: Controller<K>,
+    pub(super) controller: Controller<K>,
     type_: String,
-    client: Option<Client>,
+    pub(super) client: Option<Client>,
+    /// The finalizer without which an object is not reconciled.
+    pub(super) finalizer: Option<String>,
 }
 
 /// How a run ended that did not end well.
@@ -136,6 +138,7 @@ where
             controller: self,
             type_: type_.into(),
             client,
+            finalizer: None,
         }
     }
 }
@@ -172,6 +175,7 @@ where
             mut controller,
             type_,
             client,
+            finalizer,
         } = self;
         // A run that takes too long is ended in here, where its end can still be told.
         let timeout = controller.config.reconcile_timeout.take();
@@ -185,13 +189,18 @@ where
 
         let reconciler = move |obj: Arc<K>, context| {
             let writer = Arc::clone(&writer);
+            let held = finalizer
+                .as_ref()
+                .is_none_or(|name| obj.finalizers().contains(name));
             let run = match catch(|| reconciler(Arc::clone(&obj), context)) {
                 Ok(run) => Either::Left(Guarded::new(TryFutureExt::into_future(run), timeout)),
                 Err(panic) => Either::Right(ready(Completion::Panicked(panic))),
             };
             async move {
                 let completion = run.await;
-                let finding = finding(&completion, &*obj);
+                // Without the finalizer there was no reconcile yet that could have succeeded.
+                let told = held || !matches!(completion, Completion::Returned(Ok(_)));
+                let finding = finding(&completion, &*obj).filter(|_| told);
                 let unwritten = match finding {
                     Some(finding) => writer.write(&obj, finding).await,
                     None => false,

@@ -377,9 +377,15 @@ where
     where
         K: Resource + Send + Sync,
     {
-        let Some(uid) = &owner.meta().uid else {
-            return Vec::new();
-        };
+        let uid = owner.meta().uid.as_deref();
+        uid.map(|uid| self.owned_by_uid(uid)).unwrap_or_default()
+    }
+
+    /// The objects with this uid in their owner references.
+    pub(crate) fn owned_by_uid(&self, uid: &str) -> Vec<Arc<K>>
+    where
+        K: Resource + Send + Sync,
+    {
         let known = self.shared.read().owners.clone();
         let owners = known.unwrap_or_else(|| {
             let mut state = self.shared.write();
@@ -395,7 +401,7 @@ where
                 made
             })
         });
-        self.get_all(|| owners.keys_of(uid))
+        self.get_all(|| owners.keys_of(&uid.to_owned()))
     }
 
     /// The object that owns `child`: the one that an owner reference of `child` names by kind, name

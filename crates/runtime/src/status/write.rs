@@ -1,6 +1,6 @@
 //! What is sent, and what follows from the answer.
 
-use super::Target;
+use crate::target::Target;
 use homeostat_core::{
     compare::{self, Shape},
     conditions,
@@ -65,7 +65,7 @@ async fn send(
         let Some(patch) = patch(&live) else {
             return Ok(None);
         };
-        let error = match target.patch(params, &patch).await {
+        let error = match target.patch_status(params, &patch).await {
             Ok(answer) => return Ok(Some(answer)),
             Err(error) => error,
         };

@@ -1,7 +1,10 @@
 //! Deletes an object and waits until it is gone.
 
 use super::{await_condition, conditions};
-use kube::{Api, Resource, api::DeleteParams};
+use kube::{
+    Api, Resource,
+    api::{DeleteParams, Preconditions},
+};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
@@ -35,12 +38,14 @@ pub enum Error {
 /// # }
 /// ```
 ///
-/// Another object that takes the name in between is not waited for. A dry run is only that: nothing
-/// is waited for either.
+/// What is deleted is the object that has the name when this begins: its uid is read first and becomes a
+/// precondition, unless `delete_params` has preconditions already. Another object that takes the name in
+/// between is neither deleted, which is an error (409), nor waited for. A dry run is only that: nothing is
+/// waited for either.
 ///
 /// # Caveats
 ///
-/// It waits as long as it takes, and with a finalizer that nobody removes that is for ever.
+/// The program has to be allowed to get the object, too. It waits as long as it takes, and with a finalizer that nobody removes that is for ever.
 ///
 /// # Errors
 ///
@@ -54,8 +59,16 @@ pub async fn delete_and_finalize<K>(
 where
     K: Clone + Debug + Send + DeserializeOwned + Resource + 'static,
 {
+    let mut delete_params = delete_params.clone();
+    if delete_params.preconditions.is_none() {
+        let object = api.get_metadata(name).await.map_err(Error::Delete)?;
+        delete_params.preconditions = Some(Preconditions {
+            uid: object.metadata.uid,
+            resource_version: None,
+        });
+    }
     let deleted = api
-        .delete(name, delete_params)
+        .delete(name, &delete_params)
         .await
         .map_err(Error::Delete)?;
     if delete_params.dry_run {

@@ -5,7 +5,8 @@ use crate::{
     Classify, ErrorClass,
     clock::WallClock,
     reflector::{ObjectRef, Store},
-    status::{Target, merge},
+    status::merge,
+    target::Target,
 };
 use homeostat_core::{
     compare::Shape,
@@ -184,12 +185,8 @@ where
     }
 
     fn target(&self, obj: &K) -> Option<Target> {
-        let namespace = obj.meta().namespace.as_deref();
-        Some(Target {
-            client: self.client.clone()?,
-            url: K::url_path(&self.dyntype, namespace),
-            name: obj.meta().name.clone().unwrap_or_default(),
-        })
+        let client = self.client.clone()?;
+        Some(Target::new(client, &self.dyntype, obj))
     }
 
     fn give_up(&self, why: &str) {
