@@ -6,6 +6,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "a test that cannot go on says so by a panic"
 )]
 
@@ -104,6 +105,31 @@ async fn until(api: &Api<DynamicObject>, name: &str, done: impl Fn(Option<&Value
     panic!("{name} does not become what it should within 60 s; it is {last:#?}");
 }
 
+/// What the operator's kind is, made known to the server, and an API for it.
+async fn claims(client: &Client) -> Api<DynamicObject> {
+    let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
+        group: group.into(),
+        version: version.into(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.into(),
+        plural: plural.into(),
+    };
+    let definitions = resource(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
+    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
+    let body = serde_json::from_value(definition()).unwrap();
+    definitions
+        .create(&PostParams::default(), &body)
+        .await
+        .unwrap();
+    let claims = resource("kopf.example.com", "v1", "Claim", "claims");
+    Api::default_namespaced_with(client.clone(), &claims)
+}
+
 fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -133,25 +159,7 @@ fn definition() -> Value {
 async fn an_operator_with_kopf() {
     let Some(python) = python().await else { return };
     let (listening, kubeconfig, client) = serve("kopf").await;
-    let create = PostParams::default();
-    let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
-        group: group.into(),
-        version: version.into(),
-        api_version: format!("{group}/{version}"),
-        kind: kind.into(),
-        plural: plural.into(),
-    };
-    let kind = "CustomResourceDefinition";
-    let definitions = resource(
-        "apiextensions.k8s.io",
-        "v1",
-        kind,
-        "customresourcedefinitions",
-    );
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
-    let body = serde_json::from_value(definition()).unwrap();
-    definitions.create(&create, &body).await.unwrap();
-
+    let claims = claims(&client).await;
     let operator = Command::new(python)
         .args(["-m", "kopf", "run", "--namespace", "default"])
         .arg(program("claims.py"))
@@ -163,8 +171,6 @@ async fn an_operator_with_kopf() {
         .spawn()
         .unwrap();
 
-    let claims = resource("kopf.example.com", "v1", "Claim", "claims");
-    let claims: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &claims);
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let size = async || maps.get("a").await.unwrap().data.unwrap()["size"].clone();
     let claim = json!({
@@ -174,7 +180,7 @@ async fn an_operator_with_kopf() {
         "spec": { "size": "1G" },
     });
     let claim = serde_json::from_value(claim).unwrap();
-    claims.create(&create, &claim).await.unwrap();
+    claims.create(&PostParams::default(), &claim).await.unwrap();
     until(&claims, "a", |claim| {
         claim.and_then(|claim| claim.pointer("/status/create/map")) == Some(&json!("a"))
     })
