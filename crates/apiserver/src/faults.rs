@@ -334,6 +334,21 @@ impl Faults {
         None
     }
 
+    /// Whether any object of the resource is shown otherwise than it is stored.
+    pub(crate) fn corrupts(&self, resource: &Resource) -> bool {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let about = |rule: &Rule| {
+            let is = |wanted: &Option<String>, found: &str| {
+                wanted.as_ref().is_none_or(|wanted| wanted == found)
+            };
+            is(&rule.group, &resource.group) && is(&rule.resource, &resource.plural)
+        };
+        rules
+            .active
+            .iter()
+            .any(|active| matches!(active.fault, Fault::Corrupt { .. }) && about(&active.rule))
+    }
+
     fn corruption(&self, resource: &Resource, object: &Value) -> Option<(String, Value)> {
         let (group, plural) = (&resource.group, &resource.plural);
         let (namespace, name) = (object::namespace(object), object::name(object));
@@ -361,11 +376,15 @@ impl Faults {
 
     /// An object as a watch event shows it.
     pub(crate) fn corrupted(&self, resource: &Resource, object: Object) -> Object {
+        // Without such a fault the object need not be decoded.
+        if !self.corrupts(resource) {
+            return object;
+        }
         match self.corruption(resource, &object) {
             Some((pointer, value)) => {
                 let mut corrupt = Value::clone(&object);
                 object::set_at(&mut corrupt, &pointer.replace('/', "."), value);
-                Arc::new(corrupt)
+                Object::new(corrupt)
             }
             None => object,
         }

@@ -170,12 +170,12 @@ impl Registry {
     pub(crate) fn get(&self, target: &Target) -> Result<Object, Status> {
         let object = self.stored(target)?;
         if target.subresource.as_deref() == Some("scale") {
-            return scale::read(&target.resource, object).map(Arc::new);
+            return scale::read(&target.resource, &object).map(Object::new);
         }
-        Ok(present(&target.resource, object))
+        Ok(present(&target.resource, &object))
     }
 
-    fn stored(&self, target: &Target) -> Result<&Object, Status> {
+    fn stored(&self, target: &Target) -> Result<Object, Status> {
         self.store
             .get(&target.key())
             .ok_or_else(|| Status::not_found(target.resource.subject(&target.name)))
@@ -208,8 +208,7 @@ impl Registry {
         options: &WriteOptions,
         change: impl FnOnce(&mut Value),
     ) -> bool {
-        let (Some(mut target), Some(old)) = (self.target_of(key), self.store.get(key).cloned())
-        else {
+        let (Some(mut target), Some(old)) = (self.target_of(key), self.store.get(key)) else {
             return false;
         };
         target.subresource = subresource.map(str::to_owned);

@@ -2,7 +2,9 @@
 
 mod history;
 mod key;
+mod stored;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,12 +13,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub(crate) use self::history::{Change, ChangeKind, Compacted};
-use self::history::{Feed, Version};
+use self::history::{Feed, Held, Version};
 pub(crate) use self::key::Key;
+pub(crate) use self::stored::{Object, Text};
 use crate::object;
-
-/// A stored object. Shared by the map, the history and every answer that shows it.
-pub(crate) type Object = Arc<Value>;
 
 /// The map, its history, and indexes by uid and by owner.
 #[derive(Debug)]
@@ -29,9 +29,15 @@ pub(crate) struct Store {
     feeds: BTreeMap<Arc<str>, Feed>,
     uids: BTreeMap<String, Key>,
     dependents: BTreeMap<String, BTreeSet<Key>>,
+    /// What was read or written last, which is kept decoded.
+    recent: RefCell<VecDeque<Object>>,
     max_history: usize,
     revisions: watch::Sender<u64>,
 }
+
+/// How many objects are kept decoded. What was used lately is used again, and a decoded object takes
+/// several times the memory of its text.
+const MAX_RECENT: usize = 1_000;
 
 /// Of resources that were never written.
 static NO_CHANGES: VecDeque<Arc<Change>> = VecDeque::new();
@@ -48,6 +54,7 @@ impl Store {
             feeds: BTreeMap::new(),
             uids: BTreeMap::new(),
             dependents: BTreeMap::new(),
+            recent: RefCell::default(),
             max_history,
             revisions: watch::Sender::new(1),
         }
@@ -82,14 +89,59 @@ impl Store {
         self.uids.len()
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Object> {
-        self.entries.get(key)?.last()?.object.as_ref()
+    pub(crate) fn get(&self, key: &Key) -> Option<Object> {
+        let version = self.entries.get(key)?.last()?;
+        (!version.removed).then(|| self.read(version))
     }
 
-    /// The object with this uid.
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&Key, &Object)> {
-        let key = self.uids.get(uid)?;
-        Some((key, self.get(key)?))
+    /// Where the object with this uid is.
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<&Key> {
+        self.uids.get(uid)
+    }
+
+    /// The state after a change; after a removal the last state, with the removal's revision.
+    pub(crate) fn object_of(&self, change: &Change) -> Option<Object> {
+        Some(self.read(self.version_at(&change.key, change.revision)?))
+    }
+
+    /// The state before a change. It is known as long as the change is.
+    pub(crate) fn previous_of(&self, change: &Change) -> Option<Object> {
+        let version = self.version_at(&change.key, change.revision - 1)?;
+        (!version.removed).then(|| self.read(version))
+    }
+
+    /// The state before a change, with the revision of the change: what whoever does not see the state
+    /// after it sees last.
+    pub(crate) fn last_of(&self, change: &Change) -> Option<Object> {
+        if change.kind == ChangeKind::Deleted {
+            return self.object_of(change);
+        }
+        let mut last = Value::clone(&*self.previous_of(change)?);
+        object::set_resource_version(&mut last, change.revision);
+        Some(Object::new(last))
+    }
+
+    fn version_at(&self, key: &Key, revision: u64) -> Option<&Version> {
+        history::version_at(self.entries.get(key)?, revision)
+    }
+
+    fn read(&self, version: &Version) -> Object {
+        let Held { text, object } = &version.held;
+        let mut object = object.borrow_mut();
+        object.upgrade().unwrap_or_else(|| {
+            let found = Object::encoded(text.clone());
+            *object = found.downgrade();
+            self.keep_decoded(found.clone());
+            found
+        })
+    }
+
+    fn keep_decoded(&self, object: Object) {
+        let mut recent = self.recent.borrow_mut();
+        if recent.len() >= MAX_RECENT {
+            recent.pop_front();
+        }
+        recent.push_back(object);
     }
 
     /// The keys of the objects that name this uid as an owner.
@@ -105,7 +157,29 @@ impl Store {
         namespace: Option<&str>,
         at: u64,
         after: Option<&Key>,
-    ) -> impl Iterator<Item = (&'a Key, &'a Object)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Key, Object)> + use<'a> {
+        self.versions(resource, namespace, at, after)
+            .map(|(key, version)| (key, self.read(version)))
+    }
+
+    /// How many objects [`scan`](Self::scan) finds.
+    pub(crate) fn count(
+        &self,
+        resource: &Arc<str>,
+        namespace: Option<&str>,
+        at: u64,
+        after: Option<&Key>,
+    ) -> usize {
+        self.versions(resource, namespace, at, after).count()
+    }
+
+    fn versions<'a>(
+        &'a self,
+        resource: &Arc<str>,
+        namespace: Option<&str>,
+        at: u64,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Version)> + use<'a> {
         let first = Key::first(resource, namespace);
         let start = match after {
             Some(key) if *key >= first => Bound::Excluded(key.clone()),
@@ -122,19 +196,18 @@ impl Store {
                         .is_none_or(|namespace| key.namespace == *namespace)
             })
             .filter_map(move |(key, versions)| {
-                let version = versions
-                    .iter()
-                    .rev()
-                    .find(|version| version.revision <= at)?;
-                Some((key, version.object.as_ref()?))
+                let version = history::version_at(versions, at)?;
+                (!version.removed).then_some((key, version))
             })
     }
 
-    /// Every object there is.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Key, &Object)> {
+    /// Where every object is.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        let there = |versions: &[Version]| versions.last().is_some_and(|last| !last.removed);
         self.entries
             .iter()
-            .filter_map(|(key, versions)| Some((key, versions.last()?.object.as_ref()?)))
+            .filter(move |(_, versions)| there(versions))
+            .map(|(key, _)| key)
     }
 
     /// The changes to objects of a resource after a revision, oldest first.
@@ -171,42 +244,28 @@ impl Store {
     pub(crate) fn put(&mut self, key: Key, mut value: Value) -> Object {
         let revision = self.advance();
         object::set_resource_version(&mut value, revision);
-        let object = Arc::new(value);
-        let previous = self.get(&key).cloned();
-        if let Some(previous) = &previous {
-            self.forget_indexes(&key, previous);
-        }
-        self.learn_indexes(&key, &object);
-        let kind = if previous.is_some() {
-            ChangeKind::Modified
-        } else {
-            ChangeKind::Added
+        let object = Object::new(value);
+        let kind = match self.get(&key) {
+            Some(previous) => {
+                self.forget_indexes(&key, &previous);
+                ChangeKind::Modified
+            }
+            None => ChangeKind::Added,
         };
-        self.record(
-            key,
-            kind,
-            Some(Arc::clone(&object)),
-            Arc::clone(&object),
-            previous,
-        );
+        self.learn_indexes(&key, &object);
+        self.record(key, kind, &object);
         object
     }
 
     /// Removes an object. Answers its last state, which carries the revision of the removal.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Object> {
-        let previous = self.get(key).cloned()?;
+        let previous = self.get(key)?;
         let revision = self.advance();
+        self.forget_indexes(key, &previous);
         let mut last = Value::clone(&previous);
         object::set_resource_version(&mut last, revision);
-        let last = Arc::new(last);
-        self.forget_indexes(key, &previous);
-        self.record(
-            key.clone(),
-            ChangeKind::Deleted,
-            None,
-            Arc::clone(&last),
-            Some(previous),
-        );
+        let last = Object::new(last);
+        self.record(key.clone(), ChangeKind::Deleted, &last);
         Some(last)
     }
 
@@ -228,26 +287,22 @@ impl Store {
         self.revision
     }
 
-    fn record(
-        &mut self,
-        key: Key,
-        kind: ChangeKind,
-        state: Option<Object>,
-        object: Object,
-        previous: Option<Object>,
-    ) {
+    fn record(&mut self, key: Key, kind: ChangeKind, object: &Object) {
+        self.keep_decoded(object.clone());
         let revision = self.revision;
-        self.entries.entry(key.clone()).or_default().push(Version {
+        // Most objects are written once, so there is room for one version.
+        let versions = self.entries.entry(key.clone());
+        let versions = versions.or_insert_with(|| Vec::with_capacity(1));
+        versions.push(Version {
             revision,
-            object: state,
+            removed: kind == ChangeKind::Deleted,
+            held: Held::of(object),
         });
         let resource = Arc::clone(&key.resource);
         let change = Arc::new(Change {
             revision,
             key,
             kind,
-            object,
-            previous,
         });
         self.log.push_back(Arc::clone(&change));
         self.feeds.entry(resource).or_default().push(change);
@@ -271,7 +326,7 @@ impl Store {
         // Only the newest version of those that are not newer than the compaction stays readable.
         let keep = versions.partition_point(|version| version.revision <= change.revision);
         versions.drain(..keep.saturating_sub(1));
-        if versions.first().is_some_and(|first| first.object.is_none()) {
+        if versions.first().is_some_and(|first| first.removed) {
             versions.remove(0);
         }
         if versions.is_empty() {

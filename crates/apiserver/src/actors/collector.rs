@@ -1,7 +1,6 @@
 //! The garbage collector: objects go when their owners are gone.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -41,7 +40,7 @@ impl Collector {
     pub(super) fn step(&mut self, registry: &mut Registry) -> bool {
         self.take_in(registry);
         while let Some(key) = self.queue.pop_first() {
-            if let Some(object) = registry.store.get(&key).cloned()
+            if let Some(object) = registry.store.get(&key)
                 && self.look_at(registry, &key, &object)
             {
                 return true;
@@ -53,8 +52,7 @@ impl Collector {
     fn take_in(&mut self, registry: &Registry) {
         if self.seen < registry.store.compacted() {
             // Some changes are forgotten already: look at everything.
-            self.queue
-                .extend(registry.store.all().map(|(key, _)| key.clone()));
+            self.queue.extend(registry.store.keys().cloned());
         } else {
             for change in registry.store.all_changes_after(self.seen) {
                 self.take_in_change(registry, change);
@@ -64,17 +62,19 @@ impl Collector {
     }
 
     fn take_in_change(&mut self, registry: &Registry, change: &Change) {
-        let uid = object::uid(&change.object);
+        let Some(object) = registry.store.object_of(change) else {
+            return;
+        };
+        let uid = object::uid(&object);
         let dependents = || registry.store.dependents(uid).cloned();
-        let owners = object::owners(&change.object).iter().filter_map(|owner| {
-            let (key, _) = registry.store.by_uid(owner["uid"].as_str()?)?;
-            Some(key.clone())
-        });
+        let owners = object::owners(&object)
+            .iter()
+            .filter_map(|owner| registry.store.by_uid(owner["uid"].as_str()?).cloned());
         match change.kind {
             ChangeKind::Deleted => self.queue.extend(dependents()),
             ChangeKind::Added | ChangeKind::Modified => {
                 self.queue.insert(change.key.clone());
-                if holds(&change.object, FOREGROUND_FINALIZER) {
+                if holds(&object, FOREGROUND_FINALIZER) {
                     self.queue.extend(dependents());
                 }
             }
@@ -122,7 +122,7 @@ fn end_foreground(registry: &mut Registry, key: &Key, owner: &Object) -> bool {
     let uid = object::uid(owner);
     let blocked = registry.store.dependents(uid).any(|dependent| {
         registry.store.get(dependent).is_some_and(|dependent| {
-            object::owners(dependent)
+            object::owners(&dependent)
                 .iter()
                 .any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
         })
@@ -219,12 +219,12 @@ fn follow(registry: &Registry, dependent: &Key, reference: &Value) -> Owner {
         ""
     };
     let key = Key::new(&resource.storage, namespace, text("name"));
-    let found = registry.store.get(&key).map(Arc::clone);
+    let found = registry.store.get(&key);
     match found.filter(|owner| object::uid(owner) == text("uid")) {
         Some(owner) if holds(&owner, FOREGROUND_FINALIZER) => Owner::Waiting,
         Some(_) => Owner::Solid,
         None => match registry.store.by_uid(text("uid")) {
-            Some((other, _)) if other.resource == resource.storage => Owner::OutOfReach,
+            Some(other) if other.resource == resource.storage => Owner::OutOfReach,
             Some(_) | None => Owner::Dangling,
         },
     }

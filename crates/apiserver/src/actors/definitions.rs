@@ -41,7 +41,7 @@ fn step_of(registry: &mut Registry, definition: &Key, storage: &str) -> bool {
     let objects: Vec<(Key, bool)> = registry
         .store
         .scan(&storage.into(), None, now, None)
-        .map(|(key, object)| (key.clone(), object::is_being_deleted(object)))
+        .map(|(key, object)| (key.clone(), object::is_being_deleted(&object)))
         .collect();
     if objects.is_empty() {
         return registry.edit(definition, &write_options(), |object| {

@@ -1,5 +1,7 @@
 //! The end of namespaces: what is in them goes first.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::{delete_options, write_options};
@@ -26,44 +28,62 @@ pub(super) fn step(registry: &mut Registry) -> bool {
 }
 
 fn step_of(registry: &mut Registry, namespace: &Key) -> bool {
-    let content = content(registry, &namespace.name);
-    if content.is_empty() {
-        let Some(mut target) = registry.target_of(namespace) else {
-            return false;
-        };
-        target.subresource = Some("finalize".to_owned());
-        let Some(stored) = registry.store.get(namespace) else {
-            return false;
-        };
-        let mut body = serde_json::Value::clone(stored);
-        body["spec"]["finalizers"] = json!([]);
-        return registry.update(&target, body, &write_options()).is_ok();
+    let mut is_empty = true;
+    for storage in storages(registry) {
+        let mut after = None;
+        while let Some((key, deleting)) =
+            next_in(registry, &storage, &namespace.name, after.as_ref())
+        {
+            is_empty = false;
+            if !deleting
+                && let Some(target) = registry.target_of(&key)
+                && registry.delete(&target, &delete_options()).is_ok()
+            {
+                return true;
+            }
+            after = Some(key);
+        }
     }
-    content
-        .iter()
-        .filter(|(_, deleting)| !deleting)
-        .any(|(key, _)| {
-            let target = registry.target_of(key);
-            target.is_some_and(|target| registry.delete(&target, &delete_options()).is_ok())
-        })
+    is_empty && finish(registry, namespace)
 }
 
-/// What is in a namespace, pods first, and whether it is being deleted.
-fn content(registry: &Registry, namespace: &str) -> Vec<(Key, bool)> {
-    let now = registry.store.revision();
-    let mut content = Vec::new();
-    let mut storages: Vec<_> = registry
+/// Lets an empty namespace go.
+fn finish(registry: &mut Registry, namespace: &Key) -> bool {
+    let Some(mut target) = registry.target_of(namespace) else {
+        return false;
+    };
+    target.subresource = Some("finalize".to_owned());
+    let Some(stored) = registry.store.get(namespace) else {
+        return false;
+    };
+    let mut body = serde_json::Value::clone(&stored);
+    body["spec"]["finalizers"] = json!([]);
+    registry.update(&target, body, &write_options()).is_ok()
+}
+
+/// Where objects of namespaces are stored, pods first.
+fn storages(registry: &Registry) -> Vec<Arc<str>> {
+    let namespaced = registry
         .catalog
         .all()
-        .filter(|resource| resource.namespaced)
-        .map(|resource| &resource.storage)
+        .filter(|resource| resource.namespaced);
+    let mut storages: Vec<_> = namespaced
+        .map(|resource| Arc::clone(&resource.storage))
         .collect();
-    storages.sort_by_key(|storage| (***storage != *"/pods", (*storage).clone()));
+    storages.sort_by_key(|storage| (**storage != *"/pods", Arc::clone(storage)));
     storages.dedup();
-    for storage in storages {
-        let objects = registry.store.scan(storage, Some(namespace), now, None);
-        content
-            .extend(objects.map(|(key, object)| (key.clone(), object::is_being_deleted(object))));
-    }
-    content
+    storages
+}
+
+/// The next object of a namespace behind a key, and whether it is being deleted.
+fn next_in(
+    registry: &Registry,
+    storage: &Arc<str>,
+    namespace: &str,
+    after: Option<&Key>,
+) -> Option<(Key, bool)> {
+    let now = registry.store.revision();
+    let mut objects = registry.store.scan(storage, Some(namespace), now, after);
+    let (key, object) = objects.next()?;
+    Some((key.clone(), object::is_being_deleted(&object)))
 }

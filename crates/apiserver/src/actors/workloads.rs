@@ -46,7 +46,7 @@ impl Workloads {
     }
 
     fn look_at_pod(&mut self, registry: &mut Registry, key: &Key) -> bool {
-        let Some(pod) = registry.store.get(key).cloned() else {
+        let Some(pod) = registry.store.get(key) else {
             return false;
         };
         if object::is_being_deleted(&pod) {

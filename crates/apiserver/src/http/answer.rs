@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::media::Media;
 use crate::status::Status;
+use crate::storage::Object;
 
 /// A body: whole, or a stream of watch events.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -21,6 +22,14 @@ pub(crate) enum Answer {
         body: Value,
         warnings: Vec<String>,
     },
+    /// An object as it is stored: it may be encoded already.
+    Object {
+        code: u16,
+        object: Object,
+        warnings: Vec<String>,
+    },
+    /// A list that is written already.
+    List { text: Bytes, warnings: Vec<String> },
     /// A JSON document of a media type of its own.
     Document {
         content_type: &'static str,
@@ -46,10 +55,12 @@ impl Answer {
         }
     }
 
-    /// Adds a warning in front of the others. Only answers with a JSON body carry any.
+    /// Adds a warning in front of the others. Only answers that show objects or a status carry any.
     pub(crate) fn warn(&mut self, warning: String) {
         match self {
-            Self::Json { warnings, .. } => warnings.insert(0, warning),
+            Self::Json { warnings, .. }
+            | Self::Object { warnings, .. }
+            | Self::List { warnings, .. } => warnings.insert(0, warning),
             Self::Document { .. } | Self::Text { .. } | Self::Events(_) => {}
         }
     }
@@ -65,8 +76,8 @@ impl Answer {
 
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Self::Json { code, .. } | Self::Text { code, .. } => *code,
-            Self::Document { .. } | Self::Events(_) => 200,
+            Self::Json { code, .. } | Self::Object { code, .. } | Self::Text { code, .. } => *code,
+            Self::List { .. } | Self::Document { .. } | Self::Events(_) => 200,
         }
     }
 
@@ -83,6 +94,20 @@ impl Answer {
                 let retry = retry.filter(|_| body["kind"] == "Status");
                 let text = media.write(&body);
                 (media.content_type(), retry, warnings, whole(text))
+            }
+            Self::Object {
+                code: _,
+                object,
+                warnings,
+            } => {
+                let body = match media {
+                    Media::Json => whole(object.text().whole().clone()),
+                    Media::Yaml => whole(media.write(&object)),
+                };
+                (media.content_type(), None, warnings, body)
+            }
+            Self::List { text, warnings } => {
+                (Media::Json.content_type(), None, warnings, whole(text))
             }
             Self::Text {
                 code: _,
@@ -126,8 +151,8 @@ impl From<Status> for Answer {
     }
 }
 
-fn whole(text: String) -> Body {
-    Full::new(Bytes::from(text)).boxed_unsync()
+fn whole(text: impl Into<Bytes>) -> Body {
+    Full::new(text.into()).boxed_unsync()
 }
 
 /// A quoted string of HTTP: backslashes and quotation marks are escaped, line breaks are not allowed.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 pub(super) use self::accept::Presentation;
+use super::media::Media;
 use super::route::ResourcePath;
 use super::service::Incoming;
 use super::{Answer, watch};
@@ -154,6 +155,18 @@ async fn list(
         let (ListWant::NotOlderThan(version) | ListWant::Exact(version)) = options.want()?;
         reach(core, version).await;
     }
+    let as_stored = presentation == Presentation::Object
+        && Media::of_answer(&request.accept) == Media::Json
+        && !core.faults.corrupts(&target.resource);
+    if as_stored {
+        let text = core
+            .stage
+            .with(|registry| registry.list_text(target, &options))?;
+        return Ok(Answer::List {
+            text,
+            warnings: Vec::new(),
+        });
+    }
     let body = core
         .stage
         .with(|registry| registry.list(target, &options))?;
@@ -163,6 +176,9 @@ async fn list(
 
 /// Waits for a version, but not for long; whoever needs it has to look whether it is there.
 async fn reach(core: &Arc<Core>, version: u64) {
+    if version == 0 {
+        return;
+    }
     let mut revisions = core.stage.with(|registry| registry.store.revisions());
     let reached = revisions.wait_for(|revision| *revision >= version);
     let _ = timeout(core.config.fresh_read_timeout, reached).await;

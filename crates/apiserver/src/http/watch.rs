@@ -19,7 +19,7 @@ use super::table;
 use crate::registry::{ListOptions, Registry, Target, parse_version, present};
 use crate::server::Core;
 use crate::status::Status;
-use crate::storage::{Change, ChangeKind, Object};
+use crate::storage::{Change, ChangeKind, Object, Store};
 
 /// Marks the bookmark behind the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -119,13 +119,11 @@ impl Watch {
         let objects: Vec<Object> = registry
             .store
             .scan(storage, namespace.as_deref(), current, None)
-            .filter(|(_, object)| {
-                self.options.selection.matches(
-                    &self.target.resource,
-                    &present(&self.target.resource, object),
-                )
+            .map(|(_, object)| object)
+            .filter(|object| {
+                let shown = present(&self.target.resource, object);
+                self.options.selection.takes(&self.target.resource, &shown)
             })
-            .map(|(_, object)| Arc::clone(object))
             .collect();
         for object in objects {
             self.push("ADDED", &object);
@@ -195,19 +193,20 @@ impl Watch {
                     "too old resource version: {} ({})",
                     self.revision, compacted.oldest
                 ));
-                self.frames.push_back(frame("ERROR", &status.body()));
+                let body = status.body().to_string();
+                self.frames.push_back(frame("ERROR", body.as_bytes()));
                 self.closing = true;
                 return;
             }
         };
         for change in changes {
-            self.take_in(&change);
+            self.take_in(&registry.store, &change);
         }
         self.revision = self.revision.max(current);
     }
 
     /// Sends a change as the selectors see it: what leaves the selection is deleted for the client.
-    fn take_in(&mut self, change: &Change) {
+    fn take_in(&mut self, store: &Store, change: &Change) {
         if self
             .namespace()
             .is_some_and(|namespace| change.key.namespace != namespace)
@@ -216,26 +215,19 @@ impl Watch {
         }
         let resource = &self.target.resource;
         let selection = &self.options.selection;
-        let before = change
-            .previous
-            .as_ref()
-            .is_some_and(|object| selection.matches(resource, &present(resource, object)));
-        let after = change.kind != ChangeKind::Deleted
-            && selection.matches(resource, &present(resource, &change.object));
-        match (before, after) {
-            (false, false) => {}
-            (false, true) => self.push("ADDED", &change.object),
-            (true, true) => self.push("MODIFIED", &change.object),
-            (true, false) => {
-                let mut last = match (&change.previous, change.kind) {
-                    (Some(previous), ChangeKind::Added | ChangeKind::Modified) => {
-                        Value::clone(previous)
-                    }
-                    (_, ChangeKind::Deleted) | (None, _) => Value::clone(&change.object),
-                };
-                crate::object::set_resource_version(&mut last, change.revision);
-                self.push("DELETED", &Arc::new(last));
-            }
+        let takes = |object: Option<Object>| {
+            object.is_some_and(|object| selection.takes(resource, &present(resource, &object)))
+        };
+        let before = change.kind != ChangeKind::Added && takes(store.previous_of(change));
+        let after = change.kind != ChangeKind::Deleted && takes(store.object_of(change));
+        let (kind, object) = match (before, after) {
+            (false, false) => return,
+            (false, true) => ("ADDED", store.object_of(change)),
+            (true, true) => ("MODIFIED", store.object_of(change)),
+            (true, false) => ("DELETED", store.last_of(change)),
+        };
+        if let Some(object) = object {
+            self.push(kind, &object);
         }
     }
 
@@ -246,7 +238,11 @@ impl Watch {
     fn push(&mut self, kind: &str, object: &Object) {
         let shown = present(&self.target.resource, object);
         let shown = self.core.faults.corrupted(&self.target.resource, shown);
-        self.push_presented(kind, &shown);
+        if self.presentation == Presentation::Object {
+            self.frames.push_back(frame(kind, shown.text().whole()));
+        } else {
+            self.push_presented(kind, &shown);
+        }
     }
 
     fn push_bookmark(&mut self, initial_events_end: bool) {
@@ -269,12 +265,13 @@ impl Watch {
             shown = table::without_definitions(shown);
         }
         self.began = true;
-        self.frames.push_back(frame(kind, &shown));
+        self.frames
+            .push_back(frame(kind, shown.to_string().as_bytes()));
     }
 }
 
-fn frame(kind: &str, object: &Value) -> Bytes {
-    let mut line = json!({ "type": kind, "object": object }).to_string();
-    line.push('\n');
-    Bytes::from(line)
+/// A line of the stream with the JSON of an object in it.
+fn frame(kind: &str, object: &[u8]) -> Bytes {
+    let head = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
+    Bytes::from([&head, object, b"}\n"].concat())
 }

@@ -4,8 +4,6 @@
 mod eviction;
 mod token;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{Registry, Reply, Target, WriteOptions, set_condition};
@@ -13,6 +11,7 @@ use crate::object;
 use crate::resource::{Subresource, api_version};
 use crate::schema::{Schema, decode_builtin};
 use crate::status::{Cause, Status, Subject};
+use crate::storage::Object;
 
 /// The types of the requests, by the name of the subresource.
 const TYPES: [(&str, &str); 3] = [
@@ -72,7 +71,7 @@ impl Registry {
             };
             return Err(Status::invalid(subject, causes));
         }
-        let mut pod = Value::clone(self.stored(&target.main())?);
+        let mut pod = Value::clone(&*self.stored(&target.main())?);
         if let Some(why) = why_not_bound(&pod, object::uid(binding)) {
             let subject = Subject {
                 group: "",
@@ -164,7 +163,7 @@ fn done() -> Reply {
     });
     Reply {
         code: 201,
-        body: Arc::new(body),
+        body: Object::new(body),
         warnings: Vec::new(),
     }
 }

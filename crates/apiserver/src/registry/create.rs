@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, validate_new};
@@ -11,7 +9,7 @@ use super::{
 use crate::managed::Managers;
 use crate::object;
 use crate::status::{Cause, Status};
-use crate::storage::Key;
+use crate::storage::{Key, Object};
 
 /// How much of `generateName` is kept in front of the suffix: the name has 63 characters at most.
 const MAX_GENERATED_BASE: usize = 58;
@@ -55,7 +53,7 @@ impl Registry {
             body["status"] = answer;
             return Ok(Reply {
                 code: 201,
-                body: Arc::new(body),
+                body: Object::new(body),
                 warnings,
             });
         }
@@ -80,7 +78,7 @@ impl Registry {
         managers: Option<Managers>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
-    ) -> Result<Arc<Value>, Status> {
+    ) -> Result<Object, Status> {
         let resource = &target.resource;
         warnings.extend(dedup_owners(&mut body));
         for member in SERVER_MEMBERS {
@@ -111,14 +109,14 @@ impl Registry {
         }
         let key = Key::new(&resource.storage, &target.namespace, object::name(&body));
         if let Some(existing) = self.store.get(&key) {
-            let deleting = object::is_being_deleted(existing);
+            let deleting = object::is_being_deleted(&existing);
             return Err(Status::already_exists(
                 resource.subject(&key.name),
                 deleting,
             ));
         }
         if options.dry_run {
-            return Ok(present(resource, &Arc::new(body)));
+            return Ok(present(resource, &Object::new(body)));
         }
         if self.store.len() >= self.config.max_objects {
             return Err(Status::storage_is_full());

@@ -5,8 +5,6 @@ mod acceptance;
 mod tests;
 mod validate;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use self::acceptance::{Accepted, accept};
@@ -101,7 +99,7 @@ impl Registry {
         }
         let key = target.key_named(object::name(&definition));
         let stored = if definition == **written {
-            Arc::clone(written)
+            written.clone()
         } else {
             self.store.put(key, definition)
         };
@@ -114,7 +112,7 @@ impl Registry {
     fn settle(&mut self, definition: &mut Value) {
         let now = self.now();
         let others = self.definitions_of_group(definition);
-        let others: Vec<&Value> = others.iter().map(AsRef::as_ref).collect();
+        let others: Vec<&Value> = others.iter().map(|other| &**other).collect();
         let Accepted { names, conflict } = accept(definition, &others);
         definition["status"]["acceptedNames"] = names;
         let mut found = Vec::new();
@@ -151,7 +149,6 @@ impl Registry {
         all.map(|(_, other)| other)
             .filter(|other| other["spec"]["group"] == definition["spec"]["group"])
             .filter(|other| object::name(other) != object::name(definition))
-            .cloned()
             .collect()
     }
 

@@ -8,6 +8,7 @@ use crate::environment::seconds;
 use crate::object;
 use crate::resource::{DeleteAnswer, Resource};
 use crate::status::{Cause, Status, Subject};
+use crate::storage::Object;
 
 /// Holds an owner until the dependents that block it are gone.
 pub(crate) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
@@ -141,7 +142,7 @@ impl Registry {
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
         Self::admit_deletion(target)?;
-        let old = Arc::clone(self.stored(target)?);
+        let old = self.stored(target)?;
         check_preconditions(&resource, &old, options)?;
         let warnings = warnings(&resource, options);
         let body = match self.mark(&resource, &old, options) {
@@ -152,17 +153,19 @@ impl Registry {
                     self.erase(target)
                 };
                 match resource.lifecycle.delete_answers {
-                    DeleteAnswer::Status => Arc::new(success(&resource, &old)),
+                    DeleteAnswer::Status => Object::new(success(&resource, &old)),
                     DeleteAnswer::Object => {
                         let version = removed.as_deref().unwrap_or(&old);
                         let version = version["metadata"]["resourceVersion"].clone();
                         object::metadata_mut(&mut last)
                             .insert("resourceVersion".to_owned(), version);
-                        present(&resource, &Arc::new(last))
+                        present(&resource, &Object::new(last))
                     }
                 }
             }
-            Mark::Held(new) if new == *old || options.dry_run => present(&resource, &Arc::new(new)),
+            Mark::Held(new) if new == *old || options.dry_run => {
+                present(&resource, &Object::new(new))
+            }
             Mark::Held(new) => {
                 let object = self.store.put(target.key(), new);
                 self.definition_written(target, &object);

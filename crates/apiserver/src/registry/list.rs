@@ -1,5 +1,6 @@
 //! Lists: which state they show, in pages or whole.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Registry, Selection, Target, present};
@@ -204,6 +205,19 @@ impl Registry {
         Ok(self.page(target, options)?.into_body(&target.resource))
     }
 
+    /// Lists objects, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    pub(crate) fn list_text(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+    ) -> Result<Bytes, Status> {
+        Ok(self.page(target, options)?.into_text(&target.resource))
+    }
+
     pub(super) fn page(&self, target: &Target, options: &ListOptions) -> Result<Page, Status> {
         options.check_list()?;
         let start = self.start(target, options)?;
@@ -223,14 +237,20 @@ impl Registry {
         while items.len() < limit
             && let Some((key, object)) = stored.next()
         {
-            let shown = present(&target.resource, object);
-            if options.selection.matches(&target.resource, &shown) {
+            let shown = present(&target.resource, &object);
+            if options.selection.takes(&target.resource, &shown) {
                 last = Some(key);
                 items.push(shown);
             }
         }
         // The server does not look whether one of the rest matches.
-        let rest = stored.count();
+        let rest = match last {
+            Some(last) if items.len() == limit => {
+                self.store.count(storage, namespace, start.at, Some(last))
+            }
+            // There is nothing behind the end.
+            Some(_) | None => 0,
+        };
         let next = last.filter(|_| rest > 0).map(|key| {
             token(
                 i64::try_from(start.shown).unwrap_or(i64::MAX),
@@ -315,8 +335,58 @@ impl Registry {
 impl Page {
     /// The list as the API shows it.
     pub(super) fn into_body(self, resource: &Resource) -> Value {
+        let metadata = self.metadata(resource);
+        let items = self.items.iter().map(|object| {
+            let mut item = Value::clone(object);
+            // Items of a built-in list do not repeat what the list says.
+            if let Some(members) = item.as_object_mut().filter(|_| !resource.is_custom()) {
+                members.remove("apiVersion");
+                members.remove("kind");
+            }
+            item
+        });
+        json!({
+            "apiVersion": resource.api_version(),
+            "kind": resource.list_kind,
+            "metadata": metadata,
+            "items": items.collect::<Vec<_>>(),
+        })
+    }
+
+    /// The same as JSON, from the text of the items: none of them is decoded for it.
+    fn into_text(self, resource: &Resource) -> Bytes {
+        let head = json!({ "apiVersion": resource.api_version(), "kind": resource.list_kind });
+        let mut head = head.to_string();
+        head.pop();
+        let head = format!(
+            "{head},\"metadata\":{},\"items\":[",
+            self.metadata(resource)
+        );
+        let length: usize = self
+            .items
+            .iter()
+            .map(|object| object.text().whole().len())
+            .sum();
+        let mut bytes = Vec::with_capacity(head.len() + length + self.items.len() + 2);
+        bytes.extend_from_slice(head.as_bytes());
+        for (index, object) in self.items.iter().enumerate() {
+            if index > 0 {
+                bytes.push(b',');
+            }
+            if resource.is_custom() {
+                bytes.extend_from_slice(object.text().whole());
+            } else {
+                bytes.push(b'{');
+                bytes.extend_from_slice(object.text().rest());
+            }
+        }
+        bytes.extend_from_slice(b"]}");
+        Bytes::from(bytes)
+    }
+
+    fn metadata(&self, resource: &Resource) -> Value {
         let Self {
-            items,
+            items: _,
             revision,
             next,
             remaining,
@@ -331,24 +401,7 @@ impl Page {
             None if resource.is_custom() => metadata["continue"] = json!(""),
             None => {}
         }
-        let items: Vec<Value> = items
-            .iter()
-            .map(|object| {
-                let mut item = Value::clone(object);
-                // Items of a built-in list do not repeat what the list says.
-                if let Some(members) = item.as_object_mut().filter(|_| !resource.is_custom()) {
-                    members.remove("apiVersion");
-                    members.remove("kind");
-                }
-                item
-            })
-            .collect();
-        json!({
-            "apiVersion": resource.api_version(),
-            "kind": resource.list_kind,
-            "metadata": metadata,
-            "items": items,
-        })
+        metadata
     }
 }
 

@@ -14,6 +14,7 @@ use super::update::Origin;
 use super::{Registry, Reply, Target, WriteOptions, accept, present, scale};
 use crate::object;
 use crate::status::Status;
+use crate::storage::Object;
 
 /// A patch as it came.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
-        let Some(old) = self.store.get(&target.key()).map(Arc::clone) else {
+        let Some(old) = self.store.get(&target.key()) else {
             if patch.kind == PatchKind::Apply {
                 return self.apply(target, &patch.body, patch.force, options);
             }
@@ -54,7 +55,7 @@ impl Registry {
         };
         let is_scale = target.is_subresource("scale");
         let shown = if is_scale {
-            Arc::new(scale::of(&resource, &old))
+            Object::new(scale::of(&resource, &old))
         } else {
             present(&resource, &old)
         };

@@ -1,7 +1,5 @@
 //! The scale subresource: how many replicas an object wants and has.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{Registry, Reply, Target, WriteOptions, ownership, present};
@@ -61,7 +59,7 @@ impl Registry {
         let object = self.commit(&target.main(), new, old, options, &mut warnings)?;
         Ok(Reply {
             code: 200,
-            body: Arc::new(of(resource, &object)),
+            body: Object::new(of(resource, &object)),
             warnings,
         })
     }

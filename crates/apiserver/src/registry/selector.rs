@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::object;
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::storage::Object;
 
 /// Which objects are meant.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +70,11 @@ impl Selection {
     /// Whether nothing is left out.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether an object is selected. It is not decoded where all are.
+    pub(crate) fn takes(&self, resource: &Resource, object: &Object) -> bool {
+        self.is_everything() || self.matches(resource, object)
     }
 
     pub(crate) fn matches(&self, resource: &Resource, object: &Value) -> bool {

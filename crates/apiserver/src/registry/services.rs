@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Registry, Target};
 use crate::object;
 use crate::status::{Cause, Status};
+use crate::storage::Object;
 
 /// How many ports of nodes there are for services, and the first one.
 const NODE_PORTS: u64 = 2768;
@@ -229,7 +230,8 @@ impl Registry {
     }
 
     fn has_address(&self, target: &Target, address: &str) -> bool {
-        self.others(target).any(|spec| spec["clusterIP"] == address)
+        self.others(target)
+            .any(|service| service["spec"]["clusterIP"] == address)
     }
 
     /// Gives every port a port on the nodes, if it wants one, and checks those that were asked for.
@@ -245,11 +247,11 @@ impl Registry {
         if !wanted && ports.iter().all(|port| port["nodePort"].is_null()) {
             return Vec::new();
         }
-        let mut taken: BTreeSet<u64> = self
-            .others(target)
-            .flat_map(|spec| object::elements(spec, "ports"))
-            .filter_map(|port| port["nodePort"].as_u64())
-            .collect();
+        let mut taken = BTreeSet::new();
+        for service in self.others(target) {
+            let ports = object::elements(&service["spec"], "ports");
+            taken.extend(ports.filter_map(|port| port["nodePort"].as_u64()));
+        }
         let mut causes = Vec::new();
         for (index, port) in ports.iter().enumerate() {
             let Some(number) = port["nodePort"].as_u64() else {
@@ -286,13 +288,13 @@ impl Registry {
         Vec::new()
     }
 
-    /// What all other services want and were given.
-    fn others<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a Value> + use<'a> {
+    /// All other services.
+    fn others<'a>(&'a self, target: &Target) -> impl Iterator<Item = Object> + use<'a> {
         let own = target.key();
         let revision = self.store.revision();
         self.store
             .scan(&target.resource.storage, None, revision, None)
             .filter(move |(key, _)| **key != own)
-            .map(|(_, service)| &service["spec"])
+            .map(|(_, service)| service)
     }
 }

@@ -46,7 +46,7 @@ impl Registry {
         }
         super::patch::check_name(target, &body)?;
         accept::settle_namespace(target, &mut body)?;
-        let Some(old) = self.store.get(&target.key()).cloned() else {
+        let Some(old) = self.store.get(&target.key()) else {
             if resource.lifecycle.create_by_put && target.subresource.is_none() {
                 check_uid(target, object::uid(&body), "")?;
                 object::metadata_mut(&mut body).remove("resourceVersion");
@@ -120,13 +120,13 @@ impl Registry {
             if !options.dry_run {
                 self.erase(target);
             }
-            return Ok(present(resource, &Arc::new(new)));
+            return Ok(present(resource, &Object::new(new)));
         }
         if same_but_for_times(&new, old) {
             return Ok(shown);
         }
         if options.dry_run {
-            return Ok(present(resource, &Arc::new(new)));
+            return Ok(present(resource, &Object::new(new)));
         }
         let object = self.store.put(target.key(), new);
         self.definition_written(target, &object);

@@ -1,7 +1,5 @@
 //! Objects as a version of their resource shows them, and as they are stored.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::autoscalers;
@@ -23,13 +21,13 @@ const EVENT_MEMBERS: [(&str, &str); 7] = [
 /// An object as the version of the resource shows it.
 pub(crate) fn present(resource: &Resource, object: &Object) -> Object {
     let api_version = resource.api_version();
-    let same_version = object["apiVersion"] == api_version.as_str();
+    let same_version = object.has_version(&api_version);
     let defaults = resource
         .custom
         .as_ref()
         .is_some_and(|custom| custom.has_defaults);
     if same_version && !defaults {
-        return Arc::clone(object);
+        return object.clone();
     }
     let mut shown = Value::clone(object);
     shown["apiVersion"] = json!(api_version);
@@ -49,7 +47,7 @@ pub(crate) fn present(resource: &Resource, object: &Object) -> Object {
     } else if resource.is_custom() {
         prune_custom(&mut shown, &resource.schema);
     }
-    Arc::new(shown)
+    Object::new(shown)
 }
 
 /// Brings an object into the version in which its resource is stored.

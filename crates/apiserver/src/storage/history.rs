@@ -1,10 +1,12 @@
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::collections::vec_deque::Iter;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{Key, Object};
+use super::stored::WeakObject;
+use super::{Key, Object, Text};
 
 /// One write.
 #[derive(Debug)]
@@ -12,10 +14,6 @@ pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Key,
     pub(crate) kind: ChangeKind,
-    /// The state after the write; after a removal the last state, with the removal's revision.
-    pub(crate) object: Object,
-    /// The state before the write.
-    pub(crate) previous: Option<Object>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +30,21 @@ pub(crate) struct Compacted {
     pub(crate) oldest: u64,
 }
 
-/// What an object was from a revision on: nothing after a removal.
+/// What an object was from a revision on.
 #[derive(Debug)]
 pub(super) struct Version {
     pub(super) revision: u64,
-    pub(super) object: Option<Object>,
+    /// What is held is then the last state.
+    pub(super) removed: bool,
+    pub(super) held: Held,
+}
+
+/// A state, as it is kept.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) text: Text,
+    /// The same, as long as somebody uses it.
+    pub(super) object: RefCell<WeakObject>,
 }
 
 /// The changes to one resource, and who waits for them.
@@ -44,6 +52,25 @@ pub(super) struct Version {
 pub(super) struct Feed {
     pub(super) changes: VecDeque<Arc<Change>>,
     newest: watch::Sender<u64>,
+}
+
+// === impl Held ===
+
+impl Held {
+    pub(super) fn of(object: &Object) -> Self {
+        Self {
+            text: object.text().clone(),
+            object: RefCell::new(object.downgrade()),
+        }
+    }
+}
+
+/// The version that was there at a revision.
+pub(super) fn version_at(versions: &[Version], revision: u64) -> Option<&Version> {
+    versions
+        .iter()
+        .rev()
+        .find(|version| version.revision <= revision)
 }
 
 // === impl Feed ===

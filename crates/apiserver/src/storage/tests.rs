@@ -88,10 +88,69 @@ fn objects_are_found_by_uid_and_by_owner() {
     let key = Key::new(&resource, "a", "x");
     let owned = json!({ "metadata": { "uid": "u1", "ownerReferences": [{ "uid": "o1" }] } });
     store.put(key.clone(), owned);
-    assert_eq!(store.by_uid("u1").map(|(key, _)| key), Some(&key));
+    assert_eq!(store.by_uid("u1"), Some(&key));
     assert_eq!(store.dependents("o1").collect::<Vec<_>>(), [&key]);
     store.put(key.clone(), json!({ "metadata": { "uid": "u1" } }));
     assert_eq!(store.dependents("o1").count(), 0);
     store.remove(&key);
     assert!(store.by_uid("u1").is_none());
+}
+
+#[test]
+fn what_was_written_long_ago_reads_as_it_was_written() {
+    let (mut store, resource) = (Store::new(10), Arc::from("/configmaps"));
+    let key = |index: usize| Key::new(&resource, "a", &format!("{index:05}"));
+    let written: Vec<Object> = (0..MAX_RECENT as u64 + 10)
+        .map(|index| store.put(key(usize::try_from(index).unwrap()), named("x", index)))
+        .map(|object| Object::new(Value::clone(&object)))
+        .collect();
+    assert_eq!(store.recent.borrow().len(), MAX_RECENT);
+    for (index, object) in written.iter().enumerate() {
+        let read = store.get(&key(index)).unwrap();
+        assert_eq!(*read, **object);
+        // As long as somebody uses it, it is not decoded again.
+        let again = store.get(&key(index)).unwrap();
+        let (read, again): (&Value, &Value) = (&read, &again);
+        assert!(std::ptr::eq(read, again));
+    }
+}
+
+#[test]
+fn a_change_tells_the_states_around_it_as_long_as_it_is_known() {
+    let (mut store, resource) = store();
+    let key = Key::new(&resource, "a", "x");
+    store.put(key.clone(), named("x", 1));
+    store.compact(store.revision());
+    store.put(key.clone(), named("x", 2));
+    store.remove(&key);
+    store.put(key, named("x", 3));
+
+    let around = |change: &Change| {
+        let shown = |object: Option<Object>| {
+            object
+                .map(|object| format!("{}@{}", object["value"], object::resource_version(&object)))
+        };
+        let states = [
+            store.previous_of(change),
+            store.object_of(change),
+            store.last_of(change),
+        ];
+        (
+            change.kind,
+            states.map(shown).map(Option::unwrap_or_default),
+        )
+    };
+    let changes: Vec<_> = store
+        .all_changes_after(0)
+        .map(|change| around(change))
+        .collect();
+    let states = |states: [&str; 3]| states.map(str::to_owned);
+    assert_eq!(
+        changes,
+        [
+            (ChangeKind::Modified, states(["1@2", "2@3", "1@3"])),
+            (ChangeKind::Deleted, states(["2@3", "2@4", "2@4"])),
+            (ChangeKind::Added, states(["", "3@5", ""])),
+        ]
+    );
 }

@@ -79,10 +79,16 @@ impl Presentation {
         warnings: Vec<String>,
         now: Timestamp,
     ) -> Answer {
-        let body = self.of_event(resource, object, now);
+        if self == Self::Object {
+            return Answer::Object {
+                code,
+                object: object.clone(),
+                warnings,
+            };
+        }
         Answer::Json {
             code,
-            body,
+            body: self.of_event(resource, object, now),
             warnings,
         }
     }

@@ -1,7 +1,5 @@
 //! Evictions: deletions that disruption budgets can refuse.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::object;
@@ -42,7 +40,7 @@ impl Registry {
     ) -> Result<Reply, Status> {
         let mut deletion = DeleteOptions::from_body(&eviction["deleteOptions"])?;
         deletion.dry_run |= options.dry_run;
-        let pod = Arc::clone(self.stored(&target.main())?);
+        let pod = self.stored(&target.main())?;
         if counts(&pod)
             && let Some((key, budget)) = self.budget_of(&pod)?
         {
@@ -70,7 +68,7 @@ impl Registry {
             .store
             .scan(&budgets.storage, namespace, self.store.revision(), None)
             .filter(|(_, budget)| selector::selects(&budget["spec"]["selector"], pod))
-            .map(|(key, budget)| (key.clone(), Arc::clone(budget)));
+            .map(|(key, budget)| (key.clone(), budget));
         let first = own.next();
         if own.next().is_some() {
             return Err(Status::internal_error(

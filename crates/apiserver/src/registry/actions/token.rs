@@ -1,8 +1,6 @@
 //! Tokens of service accounts. Nobody checks them here, so they are made up; they have the form of
 //! real ones.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -11,6 +9,7 @@ use crate::environment::seconds;
 use crate::object;
 use crate::registry::{Registry, Reply, Target};
 use crate::status::{Cause, Status, Subject};
+use crate::storage::Object;
 
 /// How long a token is good for, if nobody says.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -32,7 +31,7 @@ impl Registry {
         target: &Target,
         mut request: Value,
     ) -> Result<Reply, Status> {
-        let account = Arc::clone(self.stored(&target.main())?);
+        let account = self.stored(&target.main())?;
         let spec = object::member_mut(&mut request, "spec");
         spec.entry("expirationSeconds")
             .or_insert(json!(DEFAULT_SECONDS));
@@ -64,7 +63,7 @@ impl Registry {
         request["status"] = json!({ "token": token, "expirationTimestamp": seconds(end) });
         Ok(Reply {
             code: 201,
-            body: Arc::new(request),
+            body: Object::new(request),
             warnings: Vec::new(),
         })
     }
@@ -91,7 +90,8 @@ impl Registry {
         let Some(bound_to) = self.target("", "v1", plural, namespace, text("name")) else {
             return Ok(());
         };
-        let found = object::uid(self.stored(&bound_to)?);
+        let bound_to = self.stored(&bound_to)?;
+        let found = object::uid(&bound_to);
         let uid = text("uid");
         if uid.is_empty() || uid == found {
             return Ok(());

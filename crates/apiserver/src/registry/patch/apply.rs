@@ -39,7 +39,7 @@ impl Registry {
                 resource.kind
             )));
         }
-        let stored = self.store.get(&target.key()).cloned();
+        let stored = self.store.get(&target.key());
         if stored.is_none() && target.subresource.is_some() {
             return Err(Status::not_found(resource.subject(&target.name)));
         }
