@@ -36,8 +36,9 @@ async fn converge(widget: Arc<Widget>, client: Client) -> Result<Action, kube::E
     let widgets: Api<Widget> = Api::default_namespaced(client);
     let data = json!({ "value": widget.spec.value.to_string() });
     match maps.get_opt(&name).await? {
-        // What is made for an object that is gone would be removed at once, and made again.
-        None if !is_alive(&widget, &widgets).await? => return Ok(Action::await_change()),
+        // What is made for an object that is gone would be removed at once, and made again. That it
+        // is gone may be one of the faults, so it is looked at again.
+        None if !is_alive(&widget, &widgets).await? => return Ok(Action::requeue(5 * SECOND)),
         None => {
             let map: ConfigMap = serde_json::from_value(json!({ "data": data })).unwrap();
             let map = ConfigMap {
