@@ -8,7 +8,7 @@ mod world;
 use self::world::{
     Failure, MINUTE, SECOND, Widget, World, even_backoff, idle, rule, running::Running,
 };
-use homeostat::{Action, Config, Controller};
+use homeostat::{Action, Config, Controller, reflector::ObjectRef};
 use homeostat_apiserver::{Fault, Rule, Verb};
 use kube::ResourceExt;
 use std::{
@@ -48,9 +48,11 @@ impl Ended {
 async fn runs_have_until_the_deadline() {
     let world = World::new(&["quick", "slow"]).await;
     let ended = Ended::default();
+    let controller = stopping(&world, 20 * SECOND);
+    let handle = controller.handle();
     let running = {
         let ended = ended.clone();
-        world.run(stopping(&world, 20 * SECOND), move |obj, _| {
+        world.run(controller, move |obj, _| {
             let ended = ended.clone();
             async move {
                 let quick = obj.name_any() == "quick";
@@ -66,8 +68,11 @@ async fn runs_have_until_the_deadline() {
     world.until(29.9).await;
     assert_eq!((running.successes(), ended.count()), (1, 1));
     assert!(!running.has_ended(), "slow still has time");
+    let slow = ObjectRef::new("slow").within("default");
+    assert!(handle.explain(&slow).running_for.is_some());
     world.until(30.1).await;
     assert!(running.has_ended());
+    assert_eq!(handle.explain(&slow).running_for, None);
     assert_eq!(running.order(), ["quick", "slow"]);
     let (at, error) = running.timed_errors().remove(0);
     assert_eq!(at.as_secs(), 30);

@@ -1,9 +1,8 @@
 //! Replays requests that were recorded with their answers from a real API server, and compares.
 //!
-//! `known_failures.txt` names the cases that do not pass yet, one on a line. A case that fails and
-//! is named neither there nor in DIFFERENCES.md fails the test, and so does one that is named and
-//! passes. With the environment variable `REPLAY` set to a part of a name, only those cases run, and
-//! each failure is shown. `cargo xtask conformance` plays the cases over HTTP too.
+//! A case that fails and has no entry in DIFFERENCES.md fails the test, and so does one that has an
+//! entry and passes. With the environment variable `REPLAY` set to a part of a name, only those cases
+//! run, and each failure is shown. `cargo xtask conformance` plays the cases over HTTP too.
 
 mod arms;
 mod bindings;
@@ -12,16 +11,9 @@ mod corpus;
 mod player;
 mod stage;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use corpus::Case;
-
-fn known_failures() -> BTreeSet<String> {
-    let mut known = corpus::differences().expect("the differences are part of the repository");
-    let listed = include_str!("known_failures.txt").lines();
-    known.extend(listed.filter(|line| !line.is_empty()).map(str::to_owned));
-    known
-}
 
 fn recorded() -> BTreeMap<String, Case> {
     corpus::cases(&corpus::directory()).expect("the recordings are part of the crate")
@@ -49,7 +41,7 @@ async fn on_a_socket_the_answers_are_the_same() {
 #[test]
 fn recorded_cases() {
     let only = std::env::var("REPLAY").ok();
-    let known = known_failures();
+    let known = corpus::differences().expect("the differences are part of the repository");
     let mut cases = recorded();
     cases.retain(|name, _| only.as_ref().is_none_or(|part| name.contains(part)));
     let outcomes = arms::in_process(&cases);

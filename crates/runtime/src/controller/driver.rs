@@ -344,7 +344,8 @@ where
     fn cancel_runs(&mut self) {
         self.deadline = None;
         self.runs.clear();
-        for active in std::mem::take(&mut self.running).into_values() {
+        for (key, active) in std::mem::take(&mut self.running) {
+            self.histories.abandoned(&key);
             let reference = ObjectRef::from_obj_with(&*active.obj, self.dyntype.clone());
             let error = Error::ReconcileCancelled(Box::new(reference.erase()));
             self.results.push_back(Err(error));

@@ -1,6 +1,6 @@
 //! A controller whose objects are cleaned up after: two functions and a name.
 
-use super::{Action, Controller, Error, Input, StatusConditions};
+use super::{Action, Controller, Error, StatusConditions};
 use crate::{
     Classify,
     finalizer::{self, Work},
@@ -95,10 +95,7 @@ where
     /// [`error_policy::classified`](crate::error_policy::classified) it is not tried again.
     #[must_use]
     pub fn finalizer(self, name: impl Into<String>) -> Finalized<Self> {
-        let client = match &self.primary {
-            Input::Watch(primary) => Some(primary.api.clone().into_client()),
-            Input::Stream(_) | Input::SharedStream(_) => None,
-        };
+        let client = self.primary.client();
         Finalized {
             runner: self,
             name: name.into(),

@@ -150,8 +150,8 @@ impl Histories {
         self.lock().touch(key).running = Some(now);
     }
 
-    /// The object is gone before it could run.
-    pub(super) fn skipped(&self, key: &ObjectKey) {
+    /// Nothing runs for `key`, and nothing is planned: the object is gone, or the controller stops.
+    pub(super) fn abandoned(&self, key: &ObjectKey) {
         if let Some(history) = self.lock().objects.get_mut(key) {
             history.running = None;
             history.standing = Standing::default();

@@ -24,7 +24,7 @@ use self::{
     driver::{Driver, Hooks, Setup, Stop},
     history::Histories,
     intake::{Intake, Pauses},
-    source::{Filter, Primary, Signal, Source},
+    source::{Filter, Input, Primary, Signal, Source},
 };
 use crate::{
     Predicate, WatchStreamExt,
@@ -139,17 +139,6 @@ where
         mpsc::UnboundedSender<Source>,
         mpsc::UnboundedReceiver<Source>,
     ),
-}
-
-/// Where the objects of the controller's own kind come from.
-enum Input<K>
-where
-    K: Clone + Resource + Debug + 'static,
-    K::DynamicType: Eq + Hash,
-{
-    Watch(Box<Primary<K>>),
-    Stream(stream::BoxStream<'static, watcher::Result<K>>),
-    SharedStream(stream::BoxStream<'static, Arc<K>>),
 }
 
 // === impl Controller ===

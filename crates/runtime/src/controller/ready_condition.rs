@@ -3,7 +3,7 @@
 mod writer;
 
 use self::writer::Writer;
-use super::{Action, Controller, Error, Input};
+use super::{Action, Controller, Error};
 use crate::{
     Classify, ErrorClass,
     conditions::{NewCondition, Status},
@@ -130,10 +130,7 @@ where
     /// [`status::patch`](crate::status::patch) does not.
     #[must_use]
     pub fn status_conditions(self, type_: impl Into<String>) -> StatusConditions<K> {
-        let client = match &self.primary {
-            Input::Watch(primary) => Some(primary.api.clone().into_client()),
-            Input::Stream(_) | Input::SharedStream(_) => None,
-        };
+        let client = self.primary.client();
         StatusConditions {
             controller: self,
             type_: type_.into(),

@@ -21,7 +21,7 @@ use crate::{
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use std::{borrow::Borrow, fmt::Debug, hash::Hash, sync::Arc};
 
@@ -94,6 +94,17 @@ pub(super) struct Source {
 
 /// A predicate that changes of the controller's own kind must pass.
 pub(super) type Filter<K> = Box<dyn Predicate<K> + Send>;
+
+/// Where the objects of the controller's own kind come from.
+pub(super) enum Input<K>
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Eq + Hash,
+{
+    Watch(Box<Primary<K>>),
+    Stream(BoxStream<'static, watcher::Result<K>>),
+    SharedStream(BoxStream<'static, Arc<K>>),
+}
 
 /// What the source of the controller's own kind watches.
 pub(super) struct Primary<K: Resource + Clone + 'static>
@@ -223,6 +234,21 @@ impl Source {
             cover: Some(cover),
             asks: true,
             signals: signals.boxed(),
+        }
+    }
+}
+
+// === impl Input ===
+
+impl<K: Resource + Clone + 'static> Input<K>
+where
+    K::DynamicType: Eq + Hash,
+{
+    /// The client that the objects are watched with. A stream does not tell its own.
+    pub(super) fn client(&self) -> Option<Client> {
+        match self {
+            Self::Watch(primary) => Some(primary.api.clone().into_client()),
+            Self::Stream(_) | Self::SharedStream(_) => None,
         }
     }
 }

@@ -123,7 +123,7 @@ where
     /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
     /// an owner reference did not say that its object has none, the right key takes over.
     fn skip_run(&mut self, key: &ObjectKey) {
-        self.histories.skipped(key);
+        self.histories.abandoned(key);
         let nothing = Action::await_change().outcome(false);
         self.forget(key);
         self.queue.done(self.now(), key, nothing, 0.0);
