@@ -8,6 +8,7 @@ mod structural;
 mod validate;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +29,9 @@ pub(crate) struct Schema {
     /// The full name of another built-in type that describes the value.
     #[serde(rename = "ref")]
     pub(crate) reference: Option<String>,
+    /// What the reference leads to, once that was asked.
+    #[serde(skip)]
+    referenced: OnceLock<Option<&'static Schema>>,
     #[serde(rename = "type")]
     pub(crate) kind: Option<TypeName>,
     pub(crate) format: Option<String>,
@@ -111,7 +115,10 @@ impl Schema {
     /// The schema that a reference stands for, or this one.
     pub(crate) fn resolved(&self) -> &Self {
         match &self.reference {
-            Some(name) => crate::resource::builtin_type(name).unwrap_or(self),
+            Some(name) => {
+                let find = || crate::resource::builtin_type(name);
+                self.referenced.get_or_init(find).unwrap_or(self)
+            }
             None => self,
         }
     }

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -27,7 +29,8 @@ pub(crate) struct Store {
     entries: BTreeMap<Key, Vec<Version>>,
     log: VecDeque<Arc<Change>>,
     feeds: BTreeMap<Arc<str>, Feed>,
-    uids: BTreeMap<String, Key>,
+    /// By a hash that is no defence against chosen keys: the server makes the uids itself.
+    uids: HashMap<Box<str>, Key, FxBuildHasher>,
     dependents: BTreeMap<String, BTreeSet<Key>>,
     /// What was read or written last, which is kept decoded.
     recent: RefCell<VecDeque<Object>>,
@@ -52,7 +55,7 @@ impl Store {
             entries: BTreeMap::new(),
             log: VecDeque::new(),
             feeds: BTreeMap::new(),
-            uids: BTreeMap::new(),
+            uids: HashMap::default(),
             dependents: BTreeMap::new(),
             recent: RefCell::default(),
             max_history,
@@ -336,7 +339,7 @@ impl Store {
 
     fn learn_indexes(&mut self, key: &Key, object: &Value) {
         if let Some(uid) = object["metadata"]["uid"].as_str() {
-            self.uids.insert(uid.to_owned(), key.clone());
+            self.uids.insert(uid.into(), key.clone());
         }
         for owner in object::owners(object) {
             if let Some(uid) = owner["uid"].as_str() {

@@ -40,6 +40,9 @@ struct Args {
     /// Measure only this
     #[arg(long, value_name = "OPERATION")]
     only: Option<String>,
+    /// Measure in process only
+    #[arg(long)]
+    in_process: bool,
     /// Requests of each kind; of lists a thousandth of that
     #[arg(long, default_value_t = 50_000)]
     requests: usize,
@@ -75,7 +78,8 @@ fn main() {
         return;
     }
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| only == name);
-    for way in [Way::in_process, Way::over_loopback] {
+    let ways: &[fn() -> _] = &[Way::in_process, Way::over_loopback];
+    for way in &ways[..if args.in_process { 1 } else { ways.len() }] {
         for (operation, measure) in requests::OPERATIONS {
             if wanted(operation) {
                 report(

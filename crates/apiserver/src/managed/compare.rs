@@ -184,18 +184,16 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
             for element in all {
                 let inner = below(schema, element);
                 let below = differ(inner, old.get(element).copied(), new.get(element).copied());
-                difference
-                    .added
-                    .children
-                    .insert(element.clone(), below.added);
-                difference
-                    .modified
-                    .children
-                    .insert(element.clone(), below.modified);
-                difference
-                    .removed
-                    .children
-                    .insert(element.clone(), below.removed);
+                for (set, node) in [
+                    (&mut difference.added.children, below.added),
+                    (&mut difference.modified.children, below.modified),
+                    (&mut difference.removed.children, below.removed),
+                ] {
+                    // Of most elements there is something in one of the three only.
+                    if !node.is_empty() {
+                        set.insert(element.clone(), node);
+                    }
+                }
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Node {
 // === impl Node ===
 
 impl Node {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
 }

@@ -1,5 +1,7 @@
 //! Keeping track of who owns which fields.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{Registry, Target, WriteOptions, accept};
@@ -78,8 +80,9 @@ impl Registry {
             now: (subresource != "scale").then_some(now.as_str()),
         };
         let is_new = old.is_none();
-        let old = old.map_or_else(|| accept::nothing(&target.resource), without);
-        managed::update(context, &old, is_new, &without(new), managers)
+        let nothing = || Cow::Owned(accept::nothing(&target.resource));
+        let old = old.map_or_else(nothing, Cow::Borrowed);
+        managed::update(context, &old, is_new, new, managers)
     }
 
     /// Whether a custom object has members that are not known in a version in which one of its

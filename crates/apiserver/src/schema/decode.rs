@@ -1,5 +1,7 @@
 //! Bringing what a client sent into the form in which it is stored.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -17,6 +19,14 @@ pub(crate) struct Decoded {
     without_defaults: bool,
 }
 
+/// Where a value is in its object, for messages.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    Object,
+    Member(&'a Place<'a>, &'a str),
+    Element(&'a Place<'a>, usize),
+}
+
 /// Members that every object has beside those of its schema.
 const TYPE_MEMBERS: [&str; 2] = ["apiVersion", "kind"];
 
@@ -24,32 +34,32 @@ const TYPE_MEMBERS: [&str; 2] = ["apiVersion", "kind"];
 /// and empty lists and maps, which a typed server reads as absent.
 pub(crate) fn decode_builtin(object: &mut Value, schema: &Schema) -> Decoded {
     let mut decoded = Decoded::default();
-    builtin(object, schema, "", &mut decoded);
+    builtin(object, schema, Place::Object, &mut decoded);
     decoded
 }
 
-fn builtin(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
-    if let Err(problem) = scalar(value, schema, path) {
+fn builtin(value: &mut Value, schema: &Schema, place: Place<'_>, decoded: &mut Decoded) {
+    if let Err(problem) = scalar(value, schema, place) {
         decoded.problem.get_or_insert(problem);
         return;
     }
     if let Some(members) = value.as_object_mut() {
         if schema.is_struct() {
-            builtin_struct(members, schema, path, decoded);
+            builtin_struct(members, schema, place, decoded);
         } else if let Some(values) = &schema.resolved().values {
             for (name, value) in members.iter_mut() {
-                builtin(value, values, &format!("{path}.{name}"), decoded);
+                builtin(value, values, Place::Member(&place, name), decoded);
             }
         }
     } else if let (Some(elements), Some(items)) = (value.as_array_mut(), &schema.resolved().items) {
         for (index, element) in elements.iter_mut().enumerate() {
-            builtin(element, items, &format!("{path}[{index}]"), decoded);
+            builtin(element, items, Place::Element(&place, index), decoded);
         }
     }
 }
 
 /// Checks the type of a value, and writes times as they are stored.
-fn scalar(value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> {
+fn scalar(value: &mut Value, schema: &Schema, place: Place<'_>) -> Result<(), String> {
     if value.is_null() || !schema.has_types() {
         return Ok(());
     }
@@ -73,7 +83,7 @@ fn scalar(value: &mut Value, schema: &Schema, path: &str) -> Result<(), String> 
     };
     if !fits {
         return Err(format!(
-            "json: cannot unmarshal {found} into Go struct field {path}"
+            "json: cannot unmarshal {found} into Go struct field {place}"
         ));
     }
     canonical(value, schema)
@@ -123,16 +133,18 @@ fn time(text: &str, micro: bool) -> Result<String, String> {
 fn builtin_struct(
     members: &mut Map<String, Value>,
     schema: &Schema,
-    path: &str,
+    place: Place<'_>,
     decoded: &mut Decoded,
 ) {
     let fields = &schema.resolved().fields;
     members.retain(|name, value| {
         let Some(field) = fields.get(name) else {
-            decoded.unknown.push(joined(path, name));
+            decoded
+                .unknown
+                .push(Place::Member(&place, name).to_string());
             return false;
         };
-        builtin(value, field, &joined(path, name), decoded);
+        builtin(value, field, Place::Member(&place, name), decoded);
         !(value.is_null()
             || (is_empty(value, field) && !field.null_when_empty)
             || is_omitted_zero(name, value, field))
@@ -141,7 +153,7 @@ fn builtin_struct(
         if let Some(mut zero) = field.zero()
             && !members.contains_key(name)
         {
-            builtin(&mut zero, field, "", decoded);
+            builtin(&mut zero, field, Place::Object, decoded);
             members.insert(name.clone(), zero);
         }
     }
@@ -209,7 +221,7 @@ pub(crate) fn finish_builtin(value: &mut Value, schema: &Schema) {
 pub(crate) fn decode_custom(object: &mut Value, schema: &Schema) -> Decoded {
     let mut decoded = Decoded::default();
     if let Some(members) = object.as_object_mut() {
-        custom_struct(members, schema, "", true, &mut decoded);
+        custom_struct(members, schema, Place::Object, true, &mut decoded);
     }
     decoded
 }
@@ -221,17 +233,17 @@ pub(crate) fn prune_custom(object: &mut Value, schema: &Schema) -> Decoded {
         ..Decoded::default()
     };
     if let Some(members) = object.as_object_mut() {
-        custom_struct(members, schema, "", true, &mut decoded);
+        custom_struct(members, schema, Place::Object, true, &mut decoded);
     }
     decoded
 }
 
-fn custom(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded) {
+fn custom(value: &mut Value, schema: &Schema, place: Place<'_>, decoded: &mut Decoded) {
     if let Some(members) = value.as_object_mut() {
-        custom_struct(members, schema, path, schema.embedded, decoded);
+        custom_struct(members, schema, place, schema.embedded, decoded);
     } else if let (Some(elements), Some(items)) = (value.as_array_mut(), &schema.items) {
         for (index, element) in elements.iter_mut().enumerate() {
-            custom(element, items, &format!("{path}[{index}]"), decoded);
+            custom(element, items, Place::Element(&place, index), decoded);
         }
     }
 }
@@ -239,7 +251,7 @@ fn custom(value: &mut Value, schema: &Schema, path: &str, decoded: &mut Decoded)
 fn custom_struct(
     members: &mut Map<String, Value>,
     schema: &Schema,
-    path: &str,
+    place: Place<'_>,
     embedded: bool,
     decoded: &mut Decoded,
 ) {
@@ -258,7 +270,9 @@ fn custom_struct(
         if known.is_some() || schema.preserve_unknown || own(name) {
             return true;
         }
-        decoded.unknown.push(joined(path, name));
+        decoded
+            .unknown
+            .push(Place::Member(&place, name).to_string());
         false
     });
     for (name, field) in &schema.fields {
@@ -271,22 +285,33 @@ fn custom_struct(
     }
     for (name, value) in members.iter_mut() {
         if embedded && name == "metadata" {
-            builtin(value, &Schema::object_meta(), &joined(path, name), decoded);
+            builtin(
+                value,
+                &Schema::object_meta(),
+                Place::Member(&place, name),
+                decoded,
+            );
             continue;
         }
         if own(name) {
             continue;
         }
         if let Some(field) = schema.fields.get(name).or(schema.values.as_deref()) {
-            custom(value, field, &joined(path, name), decoded);
+            custom(value, field, Place::Member(&place, name), decoded);
         }
     }
 }
 
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
+// === impl Place ===
+
+/// As in `spec.containers[0].name`.
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object => Ok(()),
+            Self::Member(Self::Object, name) => f.write_str(name),
+            Self::Member(place, name) => write!(f, "{place}.{name}"),
+            Self::Element(place, index) => write!(f, "{place}[{index}]"),
+        }
     }
 }

@@ -57,8 +57,13 @@ impl Ord for Key {
                 format!("{}/", key.namespace).into_bytes(),
             )
         };
-        resource
-            .cmp(&other.resource)
+        // Nearly always the same text at the same place.
+        let resources = if Arc::ptr_eq(resource, &other.resource) {
+            Ordering::Equal
+        } else {
+            resource.cmp(&other.resource)
+        };
+        resources
             .then_with(|| {
                 if *namespace == other.namespace {
                     Ordering::Equal

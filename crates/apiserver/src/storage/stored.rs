@@ -1,5 +1,6 @@
 //! An object as a value and as text.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,6 +31,14 @@ pub(crate) struct Text {
     /// Where the members behind `kind` begin.
     rest: usize,
 }
+
+thread_local! {
+    /// Where texts are written before their length is known.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How much of it is kept, in bytes.
+const MAX_SCRATCH: usize = 64 * 1024;
 
 // === impl Object ===
 
@@ -97,26 +106,30 @@ impl Text {
     fn of(object: &Value) -> Self {
         const WHAT_IT_IS: [&str; 2] = ["apiVersion", "kind"];
 
-        let mut bytes = vec![b'{'];
-        let mut rest = bytes.len();
-        for name in WHAT_IT_IS {
-            if let Some(value) = object.get(name) {
-                write_member(&mut bytes, name, value);
+        SCRATCH.with_borrow_mut(|bytes| {
+            bytes.clear();
+            bytes.push(b'{');
+            let mut rest = bytes.len();
+            for name in WHAT_IT_IS {
+                if let Some(value) = object.get(name) {
+                    write_member(bytes, name, value);
+                }
+                rest = bytes.len();
             }
-            rest = bytes.len();
-        }
-        for (name, value) in object.as_object().into_iter().flatten() {
-            if !WHAT_IT_IS.contains(&name.as_str()) {
-                write_member(&mut bytes, name, value);
+            for (name, value) in object.as_object().into_iter().flatten() {
+                if !WHAT_IT_IS.contains(&name.as_str()) {
+                    write_member(bytes, name, value);
+                }
             }
-        }
-        // In the place of the last comma, if there is one.
-        bytes.pop_if(|last| *last == b',');
-        bytes.push(b'}');
-        let rest = rest.min(bytes.len() - 1);
-        // As much memory as it needs, for as long as it is kept.
-        let bytes = Bytes::from(bytes.into_boxed_slice());
-        Self { bytes, rest }
+            // In the place of the last comma, if there is one.
+            bytes.pop_if(|last| *last == b',');
+            bytes.push(b'}');
+            let rest = rest.min(bytes.len() - 1);
+            // As much memory as it needs, for as long as it is kept.
+            let kept = Bytes::copy_from_slice(bytes);
+            bytes.shrink_to(MAX_SCRATCH);
+            Self { bytes: kept, rest }
+        })
     }
 
     /// The whole object.
