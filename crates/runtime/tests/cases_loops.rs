@@ -92,6 +92,7 @@ async fn a_value_that_is_always_new() {
     let incident = incident(&handle);
     assert_eq!(*incident.verdict(), Verdict::NotDeterministic, "{incident}");
     assert_eq!(places(&incident), [".status.seen by loops-test"]);
+    assert_eq!(handle.counts().loops, 1);
     // Without damping it were hundreds of runs each second.
     let runs = running.runs().len();
     assert!(runs < 60, "{runs}");

@@ -358,6 +358,8 @@ async fn a_wait_is_bounded() {
         lines[2].starts_with("  waited 5.0s in vain for configmaps default/child"),
         "{told}"
     );
+    let counts = handle.counts();
+    assert_eq!((counts.waits, counts.overdue_waits), (1, 1), "{counts:?}");
 }
 
 /// A source that fails from the start has no cache that could be waited for.
@@ -419,6 +421,15 @@ async fn own_events_are_known() {
         if !ignore {
             assert_eq!(told.runs[1].reason, "object updated (own write)");
         }
+        let counts = handle.counts();
+        // The list, the change of somebody else, and both annotations.
+        assert_eq!((counts.triggers, counts.self_triggers), (4, 2));
+        assert_eq!(
+            (counts.runs, counts.self_triggered_runs),
+            (runs as u64, own as u64)
+        );
+        assert_eq!((counts.writes, counts.requests), (2, 2));
+        assert_eq!((counts.failures, counts.overdue_waits), (0, 0));
     }
 }
 
@@ -607,6 +618,11 @@ async fn the_history_of_an_object_is_told() {
     world.until(1.7).await;
     let told = handle.explain(&object);
     assert_eq!((told.next.failures, told.next.backing_off), (1, true));
+    let counts = handle.counts();
+    assert_eq!(
+        (counts.failures, counts.waits, counts.overdue_waits),
+        (1, 1, 0)
+    );
     world.until(4.0).await;
     let told = handle.explain(&object).to_string();
     let version = world

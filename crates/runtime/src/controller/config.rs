@@ -104,7 +104,8 @@ impl Config {
     /// [`Controller::reads`](super::Controller::reads) names. Objects that a watch does not select
     /// are not waited for.
     ///
-    /// Bounded, because a watch may be down: a run that reads too little is better than none.
+    /// Bounded, because a watch may be down: a run that reads too little is better than none. How often that
+    /// happened is counted ([`Counts::overdue_waits`](super::Counts::overdue_waits)).
     #[must_use]
     pub fn wait_for_writes(mut self, longest: Duration) -> Self {
         self.wait_for_writes = longest;

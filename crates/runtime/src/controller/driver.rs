@@ -129,8 +129,6 @@ where
     queue: Queue<ObjectKey, Cause>,
     writes: Writes,
     loops: Loops,
-    /// How many triggers were nothing but what the run before has written.
-    self_triggered: u64,
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
     running: BTreeMap<ObjectKey, Active<K>>,
@@ -231,7 +229,6 @@ where
             queue: Queue::new(&config.queue),
             writes: Writes::new(covers, config.wait_for_writes),
             loops: Loops::new(config.loops.clone(), recorder),
-            self_triggered: 0,
             config,
             spawn,
             runs: FuturesUnordered::new(),

@@ -1,6 +1,7 @@
 //! What can be done with a controller that runs.
 
 use super::{
+    counts::Counts,
     history::{Explanation, Histories},
     source::{self, Source},
 };
@@ -63,6 +64,24 @@ where
     #[must_use]
     pub fn explain(&self, object: &ObjectRef<K>) -> Explanation {
         self.histories.explain(&ObjectKey::of_ref(object))
+    }
+
+    /// What the controller has counted until now: runs, those that only their own object's writes have led to,
+    /// waits for caches and how many of these were in vain, loops.
+    ///
+    /// ```
+    /// # use homeostat::controller::Handle;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// fn tell(handle: &Handle<Deployment>) {
+    ///     let counts = handle.counts();
+    ///     println!("homeostat_runs_total {}", counts.runs);
+    ///     println!("homeostat_self_triggered_runs_total {}", counts.self_triggered_runs);
+    ///     println!("homeostat_overdue_waits_total {}", counts.overdue_waits);
+    /// }
+    /// ```
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.histories.counts()
     }
 
     /// See [`Controller::owns_with`](super::Controller::owns_with).

@@ -1,6 +1,9 @@
 //! What happened to the objects of a controller lately.
 
-use super::reason::{Cause, describe};
+use super::{
+    counts::{Counters, Counts},
+    reason::{Cause, describe},
+};
 use crate::{client::Write, reflector::ObjectKey};
 use homeostat_core::{
     loops::Incident,
@@ -90,9 +93,12 @@ pub struct Next {
     pub damped_for: Option<Duration>,
 }
 
-/// The histories of a controller's objects. Clones are the same ones.
+/// The histories of a controller's objects, and what is counted of all of them. Clones are the same ones.
 #[derive(Clone, Default)]
-pub(super) struct Histories(Arc<Mutex<State>>);
+pub(super) struct Histories {
+    state: Arc<Mutex<State>>,
+    counters: Arc<Counters>,
+}
 
 #[derive(Default)]
 struct State {
@@ -145,6 +151,11 @@ impl Histories {
         self.lock().origin = Some(origin);
     }
 
+    /// Something asks for a run, and whether it is only what a run before has written.
+    pub(super) fn triggered(&self, by_itself: bool) {
+        self.counters.triggered(by_itself);
+    }
+
     /// A run of `key` has started.
     pub(super) fn started(&self, key: &ObjectKey, now: Time) {
         self.lock().touch(key).running = Some(now);
@@ -159,6 +170,7 @@ impl Histories {
     }
 
     pub(super) fn finished(&self, key: &ObjectKey, mut record: Record, standing: Standing) {
+        self.counters.finished(&record);
         if let Some(error) = &mut record.error {
             let cut = (0..=TEXT).rev().find(|&end| error.is_char_boundary(end));
             error.truncate(cut.unwrap_or(0));
@@ -175,11 +187,13 @@ impl Histories {
 
     /// A loop was found.
     pub(super) fn reported(&self, key: &ObjectKey, incident: Arc<Incident>) {
+        self.counters.reported();
         self.lock().touch(key).incident = Some(incident);
     }
 
     /// The wait of `key` for caches is over.
     pub(super) fn waited(&self, key: &ObjectKey, now: Time, seen: bool) {
+        self.counters.waited(seen);
         if let Some(history) = self.lock().objects.get_mut(key)
             && let Some(last) = history.runs.back_mut()
             && last.wait_ended.is_none()
@@ -208,8 +222,12 @@ impl Histories {
         }
     }
 
+    pub(super) fn counts(&self) -> Counts {
+        self.counters.read()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -261,7 +279,8 @@ impl Record {
         }
     }
 
-    fn is_self_triggered(&self) -> bool {
+    /// Whether nothing but own writes has led to it.
+    pub(super) fn is_self_triggered(&self) -> bool {
         self.timer.is_none()
             && !self.causes.is_empty()
             && self.causes.omitted() == 0

@@ -3,6 +3,7 @@
 mod action;
 mod applier;
 mod config;
+mod counts;
 mod cover;
 mod driver;
 mod error;
@@ -51,6 +52,7 @@ pub use self::{
     action::Action,
     applier::applier,
     config::Config,
+    counts::Counts,
     error::{Error, RunnerError},
     finalizer::Finalized,
     handle::Handle,

@@ -23,8 +23,6 @@ pub(super) struct Loops {
     /// `None` if loops are not looked for.
     detector: Option<Detector<ObjectKey>>,
     recorder: Option<Recorder>,
-    /// How many loops were reported.
-    reported: u64,
 }
 
 /// A run that has ended, as the driver knows it.
@@ -45,7 +43,6 @@ impl Loops {
         Self {
             detector: config.map(Detector::new),
             recorder,
-            reported: 0,
         }
     }
 
@@ -87,7 +84,6 @@ impl Loops {
         };
         let answer = detector.finished(ended.now, key, &run);
         if let Some(incident) = &answer.report {
-            self.reported += 1;
             self.report(key, incident, ended.object);
         }
         answer
@@ -97,7 +93,6 @@ impl Loops {
         tracing::warn!(
             object = %key,
             verdict = incident.verdict().name(),
-            reported = self.reported,
             "{incident}"
         );
         let Some(recorder) = &self.recorder else {

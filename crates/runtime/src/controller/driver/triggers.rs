@@ -109,11 +109,10 @@ where
 
     pub(super) fn trigger(&mut self, key: ObjectKey, told: Told) {
         let origin = self.origin_of(&key, &told);
-        if origin == Origin::Own {
-            self.self_triggered += 1;
-            if self.config.ignore_own_writes {
-                return;
-            }
+        let is_own = origin == Origin::Own;
+        self.histories.triggered(is_own);
+        if is_own && self.config.ignore_own_writes {
+            return;
         }
         let class = self.class(&key, &told, origin);
         let Told {

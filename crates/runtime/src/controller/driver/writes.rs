@@ -29,8 +29,6 @@ pub(super) struct Writes {
     own: Own,
     /// How long a key waits for caches at most; zero means not at all.
     wait: Duration,
-    /// How many waits ended with their time.
-    overdue: u64,
 }
 
 /// Whose write led to a version of an object.
@@ -57,7 +55,6 @@ impl Writes {
             unseen: Unseen::default(),
             own: Own::default(),
             wait,
-            overdue: 0,
         }
     }
 
@@ -119,16 +116,15 @@ impl Writes {
         released
     }
 
-    /// Ends the waits whose time is over, and returns whose they were. What was not seen by then is told to those who debug.
+    /// Ends the waits whose time is over, and returns whose they were. What was not seen by then is told to
+    /// those who debug.
     pub(super) fn expire(&mut self, now: Time) -> Vec<ObjectKey> {
         let mut expired = Vec::new();
         for (key, missing) in self.unseen.expire(now) {
-            self.overdue += 1;
             let missing: Vec<_> = missing.iter().map(describe).collect();
             tracing::debug!(
                 object = %key,
                 missing = missing.join(", "),
-                overdue = self.overdue,
                 "caches have not seen the last run's writes in time; the next run may read what was before"
             );
             expired.push(key);

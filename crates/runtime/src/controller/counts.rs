@@ -1,0 +1,107 @@
+//! What a controller counts.
+
+use super::history::Record;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a controller has counted since it was made. Each number only grows.
+///
+/// Those that have metrics read it when they are asked; it takes some nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Events, and requests by streams of the user's, that an object is to be reconciled because of. Those that
+    /// come while the object waits for its turn lead to one run.
+    pub triggers: u64,
+    /// How many of them were events that showed nothing but what a run of the same object had written.
+    pub self_triggers: u64,
+    /// Runs that have ended, whatever came of them; not those that were cancelled.
+    pub runs: u64,
+    /// How many of them failed, panicked or took too long.
+    pub failures: u64,
+    /// How many of them nothing but self-triggers have led to. A reconciler that has converged has none that
+    /// writes.
+    pub self_triggered_runs: u64,
+    /// Requests that runs have sent through a [tracked client](crate::client), reads included.
+    pub requests: u64,
+    /// Writes of theirs that the server has accepted.
+    pub writes: u64,
+    /// Waits for the controller's caches to see what a run had written
+    /// ([`Config::wait_for_writes`](super::Config::wait_for_writes)) that are over.
+    pub waits: u64,
+    /// How many of them ended because the time was over: the run after them may have read what was before. More
+    /// than a few mean that a watch is down, or that the server is slow.
+    pub overdue_waits: u64,
+    /// Reconcile loops that were reported; each once.
+    pub loops: u64,
+}
+
+/// The counters behind [`Counts`].
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    triggers: AtomicU64,
+    self_triggers: AtomicU64,
+    runs: AtomicU64,
+    failures: AtomicU64,
+    self_triggered_runs: AtomicU64,
+    requests: AtomicU64,
+    writes: AtomicU64,
+    waits: AtomicU64,
+    overdue_waits: AtomicU64,
+    loops: AtomicU64,
+}
+
+// === impl Counters ===
+
+impl Counters {
+    pub(super) fn triggered(&self, by_itself: bool) {
+        self.triggers.fetch_add(1, Relaxed);
+        self.self_triggers.fetch_add(by_itself.into(), Relaxed);
+    }
+
+    pub(super) fn finished(&self, run: &Record) {
+        let by_itself = run.is_self_triggered();
+        self.runs.fetch_add(1, Relaxed);
+        self.failures.fetch_add(run.error.is_some().into(), Relaxed);
+        self.self_triggered_runs
+            .fetch_add(by_itself.into(), Relaxed);
+        self.requests.fetch_add(run.requests.into(), Relaxed);
+        let writes = u64::try_from(run.writes.len()).unwrap_or(u64::MAX);
+        self.writes.fetch_add(writes, Relaxed);
+    }
+
+    pub(super) fn waited(&self, seen: bool) {
+        self.waits.fetch_add(1, Relaxed);
+        self.overdue_waits.fetch_add((!seen).into(), Relaxed);
+    }
+
+    pub(super) fn reported(&self) {
+        self.loops.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Counts {
+        let Self {
+            triggers,
+            self_triggers,
+            runs,
+            failures,
+            self_triggered_runs,
+            requests,
+            writes,
+            waits,
+            overdue_waits,
+            loops,
+        } = self;
+        Counts {
+            triggers: triggers.load(Relaxed),
+            self_triggers: self_triggers.load(Relaxed),
+            runs: runs.load(Relaxed),
+            failures: failures.load(Relaxed),
+            self_triggered_runs: self_triggered_runs.load(Relaxed),
+            requests: requests.load(Relaxed),
+            writes: writes.load(Relaxed),
+            waits: waits.load(Relaxed),
+            overdue_waits: overdue_waits.load(Relaxed),
+            loops: loops.load(Relaxed),
+        }
+    }
+}
