@@ -144,10 +144,14 @@ pub(crate) fn apply(
         now,
     } = context;
     if managers.is_empty() {
-        let before = Writer::update(BEFORE_FIRST_APPLY, &writer.api_version, "");
+        // What was there is met through the same endpoint. A scale shows another object than it writes.
+        let endpoint = match reach {
+            Reach::Everything => "",
+            Reach::AllBut(_) | Reach::Only(_) | Reach::MetadataAnd(_) => &writer.subresource,
+        };
+        let before = Writer::update(BEFORE_FIRST_APPLY, &writer.api_version, endpoint);
         let fields = Context {
             writer: &before,
-            reach: Reach::Everything,
             ..context
         };
         let nothing = Value::Object(serde_json::Map::new());

@@ -162,18 +162,19 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
     );
     let null = |value: Option<&Value>| value.is_some_and(Value::is_null);
     match forms {
-        // Null stands for nothing where there is something to take apart on the other side.
-        (Some(Form::Leaf), Some(Form::Members(_) | Form::Elements(_))) if null(old) => {
+        // What is one value on one side has no parts there. Null stands for nothing, and is not another
+        // value, where there is something to take apart on the other side.
+        (Some(Form::Leaf), Some(Form::Members(_) | Form::Elements(_))) => {
             difference = differ(schema, None, new);
             difference.added.member = false;
+            difference.modified.member = !null(old) || is_empty(new);
         }
-        (Some(Form::Members(_) | Form::Elements(_)), Some(Form::Leaf)) if null(new) => {
+        (Some(Form::Members(_) | Form::Elements(_)), Some(Form::Leaf)) => {
             difference = differ(schema, old, None);
             difference.removed.member = false;
+            difference.modified.member = !null(new) || is_empty(old);
         }
-        (Some(Form::Leaf), Some(_)) | (Some(_), Some(Form::Leaf)) => {
-            difference.modified.member = true;
-        }
+        (Some(Form::Leaf), Some(Form::Leaf)) => difference.modified.member = true,
         (old_form, new_form) => {
             difference.added.member = old.is_none();
             difference.removed.member = new.is_none();
@@ -198,6 +199,14 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
         }
     }
     difference
+}
+
+fn is_empty(value: Option<&Value>) -> bool {
+    match value {
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::Array(list)) => list.is_empty(),
+        None | Some(_) => false,
+    }
 }
 
 /// The parts of a value by element. Of list elements that should be different and are not, the first

@@ -7,7 +7,7 @@ use crate::schema::from_structural;
 fn schema() -> Schema {
     from_structural(&json!({
         "type": "object",
-        "properties": { "spec": { "type": "object", "properties": {
+        "properties": { "status": { "type": "object" }, "spec": { "type": "object", "properties": {
             "replicas": { "type": "integer" },
             "image": { "type": "string" },
             "settings": { "type": "object", "additionalProperties": { "type": "string" } },
@@ -166,6 +166,61 @@ fn the_first_apply_of_an_untracked_object_meets_its_fields() {
         .ok()
         .unwrap();
     assert_eq!(forced.object, Some(config));
+}
+
+/// What an endpoint cannot write is not met there, and who had it before writes there too.
+#[test]
+fn the_first_apply_meets_what_its_endpoint_can_write() {
+    let schema = schema();
+    let writer = Writer::apply("one", "v1", "status");
+    let context = Context {
+        schema: &schema,
+        reach: Reach::Only("status"),
+        writer: &writer,
+        now: Some("t"),
+    };
+    let live = json!({ "spec": { "replicas": 1 }, "status": { "phase": "a", "seen": 1 } });
+    let config = json!({ "spec": { "replicas": 2 }, "status": { "phase": "b" } });
+    let refused = apply(context, &live, &config, Managers::default(), false);
+    assert_eq!(
+        refused.err().unwrap().message,
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" with subresource \
+         \"status\" using v1: .status.phase"
+    );
+    let forced = apply(context, &live, &config, Managers::default(), true);
+    let owners = forced.ok().unwrap().managers;
+    let owners = owners.conflicts(&owners.owned());
+    let paths: Vec<Vec<String>> = owners.iter().map(|(_, fields)| fields.paths()).collect();
+    assert_eq!(
+        paths,
+        [[".status.phase"].as_slice(), &[".status", ".status.seen"]]
+    );
+}
+
+/// Where anything may be, a value that becomes a map or the other way round changes, and the parts
+/// come and go.
+#[test]
+fn a_value_that_becomes_a_map() {
+    let schema = from_structural(&json!({
+        "type": "object",
+        "properties": { "free": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        } },
+    }));
+    let writer = writer(Operation::Update, "one");
+    let context = Context {
+        schema: &schema,
+        reach: Reach::Everything,
+        writer: &writer,
+        now: Some("t"),
+    };
+    let one = json!({ "free": { "a": [1] } });
+    let other = json!({ "free": { "a": { "b": 1 } } });
+    let first = update(context, &json!({}), true, &one, Managers::default());
+    let second = update(context, &one, false, &other, first.clone());
+    assert_eq!(second.owned().paths(), [".free", ".free.a", ".free.a.b"],);
+    let third = update(context, &other, false, &one, second);
+    assert_eq!(third, first);
 }
 
 #[test]

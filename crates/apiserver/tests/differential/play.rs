@@ -2,26 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use homeostat_apiserver::ApiServer;
-use http::Request;
-use http_body_util::{BodyExt, Full};
 use serde_json::{Map, Value, json};
-use tower::ServiceExt;
 
 use crate::model::{Answer, Model, Object};
+use crate::server::{Server, text};
 use crate::step::{KINDS, Kind, Precondition, Step, Verb, Version};
 
 /// A uid that no object has.
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// The server, the model, and which names one has for what the other knows.
+/// The server and the model.
 pub(crate) struct Play {
-    server: ApiServer,
+    server: Server,
     model: Model,
-    /// The server's version for each revision of the model that was seen.
-    versions: BTreeMap<u64, u64>,
-    uids: BTreeMap<u64, String>,
     /// The version of the first list of each kind.
     start: BTreeMap<Kind, String>,
 }
@@ -31,23 +24,15 @@ pub(crate) struct Play {
 impl Play {
     pub(crate) async fn begin() -> Result<Self, String> {
         let mut play = Self {
-            server: ApiServer::builder().build(),
+            server: Server::new(),
             model: Model::default(),
-            versions: BTreeMap::new(),
-            uids: BTreeMap::new(),
             start: BTreeMap::new(),
         };
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         for kind in [Kind::Thing, Kind::Plain] {
-            let (code, answer) = play
-                .send("POST", path, None, Some(definition(kind)))
-                .await?;
-            if code != 201 {
-                return Err(format!("the definition is refused: {answer}"));
-            }
+            play.server.define(definition(kind)).await?;
         }
         for kind in KINDS {
-            let (_, list) = play.send("GET", kind.path(), None, None).await?;
+            let (_, list) = play.server.send("GET", kind.path(), None, None).await?;
             play.start
                 .insert(kind, text(&list, "/metadata/resourceVersion"));
         }
@@ -57,7 +42,7 @@ impl Play {
     /// Plays one step.
     pub(crate) async fn step(&mut self, step: &Step) -> Result<(), String> {
         let (method, path, content_type, body) = self.request(step);
-        let (code, body) = self.send(method, &path, content_type, body).await?;
+        let (code, body) = self.server.send(method, &path, content_type, body).await?;
         match self.model.step(step) {
             Answer::Error(expected, reason) => {
                 let got = (code, text(&body, "/reason"));
@@ -91,7 +76,7 @@ impl Play {
                 let (path, start) = (kind.path(), &self.start[&kind]);
                 let path =
                     format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={start}{selector}");
-                let events = self.lines(&path).await?;
+                let events = self.server.lines(&path).await?;
                 let expected = self.model.seen(kind, labelled);
                 let types: Vec<String> = events.iter().map(|event| text(event, "/type")).collect();
                 let expected_types: Vec<&str> = expected.iter().map(|(kind, _)| *kind).collect();
@@ -185,14 +170,14 @@ impl Play {
         match precondition {
             Precondition::Version(Version::Unsaid) => {}
             Precondition::Version(Version::Current) => {
-                let version = known.map_or(1, |object| self.versions[&object.revision]);
+                let version = known.map_or(1, |object| self.server.version(object.revision));
                 identity.insert("resourceVersion".into(), json!(version.to_string()));
             }
             Precondition::Version(Version::Stale) => {
                 identity.insert("resourceVersion".into(), json!("1"));
             }
             Precondition::RightUid => {
-                let uid = known.map_or(NOBODY, |object| &self.uids[&object.uid]);
+                let uid = known.map_or(NOBODY, |object| self.server.uid(object.uid));
                 identity.insert("uid".into(), json!(uid));
             }
             Precondition::WrongUid => {
@@ -203,7 +188,7 @@ impl Play {
     }
 
     async fn compare_lists(&mut self, kind: Kind) -> Result<(), String> {
-        let (code, list) = self.send("GET", kind.path(), None, None).await?;
+        let (code, list) = self.server.send("GET", kind.path(), None, None).await?;
         let none = vec![];
         let items = list["items"].as_array().unwrap_or(&none);
         let of_kind = self.model.objects.iter().filter(|(key, _)| key.0 == kind);
@@ -226,82 +211,7 @@ impl Play {
         if !stored {
             return Ok(());
         }
-        let uid = text(got, "/metadata/uid");
-        let known = self.uids.entry(expected.uid).or_insert_with(|| uid.clone());
-        if *known != uid {
-            return Err(format!("uid {uid} instead of {known} in {got}"));
-        }
-        let version = text(got, "/metadata/resourceVersion");
-        let version: u64 = version
-            .parse()
-            .map_err(|_| format!("no version in {got}"))?;
-        self.note_version(expected.revision, version)
-    }
-
-    /// Each revision has one version, and later ones have larger ones.
-    fn note_version(&mut self, revision: u64, version: u64) -> Result<(), String> {
-        let before = self.versions.range(..revision).next_back();
-        let after = self.versions.range(revision + 1..).next();
-        let known = self.versions.get(&revision).copied().unwrap_or(version);
-        let in_order = before.is_none_or(|(_, before)| *before < version)
-            && after.is_none_or(|(_, after)| *after > version);
-        if known != version || !in_order {
-            let versions = &self.versions;
-            return Err(format!(
-                "version {version} for write {revision} of {versions:?}"
-            ));
-        }
-        self.versions.insert(revision, version);
-        Ok(())
-    }
-
-    async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        content_type: Option<&str>,
-        body: Option<Value>,
-    ) -> Result<(u16, Value), String> {
-        let (code, text) = self.exchange(method, path, content_type, body).await?;
-        let json = serde_json::from_str(&text);
-        Ok((code, json.map_err(|error| format!("{error} in {text}"))?))
-    }
-
-    /// The events of a watch that ends by itself.
-    async fn lines(&self, path: &str) -> Result<Vec<Value>, String> {
-        let (code, text) = self.exchange("GET", path, None, None).await?;
-        if code != 200 {
-            return Err(format!("{code}: {text}"));
-        }
-        let lines = text.lines().map(serde_json::from_str);
-        lines
-            .collect::<Result<_, _>>()
-            .map_err(|error| error.to_string())
-    }
-
-    async fn exchange(
-        &self,
-        method: &str,
-        path: &str,
-        content_type: Option<&str>,
-        body: Option<Value>,
-    ) -> Result<(u16, String), String> {
-        let body = body.map_or_else(String::new, |body| body.to_string());
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("user-agent", "model/1")
-            .header("accept", "application/json")
-            .header("content-type", content_type.unwrap_or("application/json"))
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| error.to_string())?;
-        let answered = self.server.service().oneshot(request).await;
-        let response = answered.map_err(|error| error.to_string())?;
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
-        let text = String::from_utf8(body.to_vec()).map_err(|error| error.to_string())?;
-        Ok((code, text))
+        self.server.note(expected.uid, expected.revision, got)
     }
 }
 
@@ -335,11 +245,6 @@ fn show_json(object: &Value) -> Value {
         "value": data.or(spec),
         "status": object.pointer("/status/seen"),
     })
-}
-
-fn text(value: &Value, pointer: &str) -> String {
-    let found = value.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_default().to_owned()
 }
 
 fn definition(kind: Kind) -> Value {

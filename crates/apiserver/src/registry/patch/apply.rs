@@ -27,7 +27,12 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
-        let config = check_config(target, body, options)?;
+        check_manager(options)?;
+        let stored = self.store.get(&target.key());
+        if stored.is_none() && target.subresource.is_some() {
+            return Err(Status::not_found(resource.subject(&target.name)));
+        }
+        let config = check_config(target, body)?;
         if target.subresource.as_deref() != Some("scale")
             && let Some(why) = managed::problem(&resource.schema, &config)
         {
@@ -38,10 +43,6 @@ impl Registry {
                 resource.api_version(),
                 resource.kind
             )));
-        }
-        let stored = self.store.get(&target.key());
-        if stored.is_none() && target.subresource.is_some() {
-            return Err(Status::not_found(resource.subject(&target.name)));
         }
         let config = if target.is_subresource("scale") {
             scale_config(&resource, &config)
@@ -111,18 +112,23 @@ impl Registry {
     }
 }
 
-/// Checks a configuration and completes it.
-fn check_config(target: &Target, config: &Value, options: &WriteOptions) -> Result<Value, Status> {
-    let resource = &target.resource;
-    if !options.manager_is_given {
-        let cause = Cause::required("fieldManager", "is required for apply patch");
-        let subject = Subject {
-            group: "meta.k8s.io",
-            kind: "PatchOptions",
-            name: "",
-        };
-        return Err(Status::invalid(subject, vec![cause]));
+/// Whoever applies has to say who they are.
+fn check_manager(options: &WriteOptions) -> Result<(), Status> {
+    if options.manager_is_given {
+        return Ok(());
     }
+    let cause = Cause::required("fieldManager", "is required for apply patch");
+    let subject = Subject {
+        group: "meta.k8s.io",
+        kind: "PatchOptions",
+        name: "",
+    };
+    Err(Status::invalid(subject, vec![cause]))
+}
+
+/// Checks a configuration and completes it.
+fn check_config(target: &Target, config: &Value) -> Result<Value, Status> {
+    let resource = &target.resource;
     let mut config = if config.is_null() {
         json!({})
     } else {
