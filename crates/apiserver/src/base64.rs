@@ -30,6 +30,12 @@ pub(crate) fn encode_url(bytes: &[u8]) -> String {
         .replace('=', "")
 }
 
+/// How many bytes standard base64 stands for.
+pub(crate) fn decoded_length(text: &str) -> usize {
+    let digits = text.bytes().filter(|byte| !b"=\r\n".contains(byte));
+    digits.count() * 3 / 4
+}
+
 /// Reads URL-safe base64 without padding.
 pub(crate) fn decode_url(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());

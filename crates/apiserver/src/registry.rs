@@ -12,6 +12,7 @@ mod custom;
 mod defaults;
 mod definitions;
 mod delete;
+mod forms;
 mod immutable;
 mod list;
 mod metadata;

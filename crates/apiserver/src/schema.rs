@@ -43,6 +43,9 @@ pub(crate) struct Schema {
     /// The values of an object with free keys.
     pub(crate) values: Option<Box<Schema>>,
     pub(crate) default: Option<Value>,
+    /// Built-in kinds: the texts that a value or the elements of a list can be.
+    #[serde(rename = "enum")]
+    pub(crate) one_of: Vec<String>,
     list_type: Option<ListType>,
     pub(crate) list_map_keys: Vec<String>,
     map_type: Option<MapType>,

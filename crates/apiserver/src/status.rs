@@ -413,6 +413,20 @@ impl Cause {
         )
     }
 
+    /// `value` is shown as it is.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, value: &str) -> Self {
+        Self::new(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {value}"),
+        )
+    }
+
+    /// The value names something that is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
+    }
+
     /// A cause that only says why.
     pub(crate) fn plain(message: &str) -> Self {
         Self::new("", "", message.to_owned())

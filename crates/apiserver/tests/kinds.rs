@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use homeostat_apiserver::ApiServer;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Pod, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{EvictParams, Patch, PatchParams, PostParams};
@@ -106,7 +107,9 @@ async fn services_get_ports_on_nodes_that_no_other_has() {
     let service = |name: &str, spec: Value| -> Service {
         serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
     };
-    let ports = json!([{ "port": 80 }, { "port": 81, "name": "b", "nodePort": 30_080 }]);
+    let ports = json!([
+        { "port": 80, "name": "a" }, { "port": 81, "name": "b", "nodePort": 30_080 },
+    ]);
     let first = service("a", json!({ "type": "NodePort", "ports": ports }));
     let created = services
         .create(&PostParams::default(), &first)
@@ -138,4 +141,124 @@ async fn services_get_ports_on_nodes_that_no_other_has() {
     let outer = patch(json!({ "type": "ExternalName", "externalName": "example.com" }));
     let outer = services.patch("a", &params, &outer).await.unwrap();
     assert_eq!(outer.spec.unwrap().cluster_ip, None);
+}
+
+/// The lines in which an answer says what is wrong.
+fn lines<T: std::fmt::Debug>(answer: Result<T, kube::Error>) -> Vec<String> {
+    let status = match answer {
+        Err(kube::Error::Api(status)) => status,
+        other => return vec![format!("{other:?}")],
+    };
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+    let causes = status
+        .details
+        .map_or_else(Vec::new, |details| details.causes);
+    let line = |cause: &kube::core::response::StatusCause| {
+        format!("{} {}: {}", cause.reason, cause.field, cause.message)
+    };
+    causes.iter().map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cluster_refuses_is_refused() {
+    let server = ApiServer::builder().build();
+    let deployments: Api<Deployment> = Api::default_namespaced(server.client());
+    let deployment = |container: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "a" },
+            "spec": {
+                "selector": { "matchLabels": { "app": "a" } },
+                "template": {
+                    "metadata": { "labels": { "app": "a" } }, "spec": { "containers": [container] },
+                },
+            },
+        })
+    };
+    let blank = "FieldValueRequired spec.template.spec.containers[0].image: Required value";
+    let faulty = deployment(json!({ "name": "c" }));
+    let apply = PatchParams::apply("test");
+    // However it comes.
+    let typed: Deployment = serde_json::from_value(faulty.clone()).unwrap();
+    let created = deployments.create(&PostParams::default(), &typed).await;
+    assert_eq!(lines(created), [blank]);
+    let applied = deployments.patch("a", &apply, &Patch::Apply(&faulty)).await;
+    assert_eq!(lines(applied), [blank]);
+
+    let whole = deployment(json!({ "name": "c", "image": "i" }));
+    deployments
+        .patch("a", &apply, &Patch::Apply(&whole))
+        .await
+        .unwrap();
+    let port = json!({ "name": "c", "ports": [{ "containerPort": 70_000 }] });
+    let patch = json!({ "spec": { "template": { "spec": { "containers": [port] } } } });
+    let patched = deployments
+        .patch("a", &PatchParams::default(), &Patch::Strategic(&patch))
+        .await;
+    assert_eq!(
+        lines(patched),
+        [
+            "FieldValueInvalid spec.template.spec.containers[0].ports[0].containerPort: Invalid \
+             value: 70000: must be between 1 and 65535, inclusive"
+        ]
+    );
+    // The status is looked at by nobody, and a scale is only a number.
+    let status = json!({ "status": { "replicas": 1 } });
+    deployments
+        .patch_status("a", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_and_finalizers_that_are_refused() {
+    let server = ApiServer::builder().build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    let secrets: Api<Secret> = Api::default_namespaced(server.client());
+    let post = PostParams::default();
+    let map = |data: Value| -> ConfigMap {
+        serde_json::from_value(json!({ "metadata": { "name": "a" }, "data": data })).unwrap()
+    };
+    let half = "x".repeat(512 * 1024);
+    let full = map(json!({ "a": half, "b": half }));
+    maps.create(&post, &full).await.unwrap();
+    let more = json!({ "data": { "c": "x" } });
+    let patched = maps
+        .patch("a", &PatchParams::default(), &Patch::Merge(&more))
+        .await;
+    let too_long = "Too long: may not be more than 1048576 bytes";
+    assert_eq!(
+        lines(patched),
+        [format!("FieldValueTooLong []: {too_long}")]
+    );
+    // Of a secret the bytes count that its text stands for.
+    let secret = |size: usize| -> Secret {
+        let data = json!({ "a": "AAAA".repeat(size / 3) });
+        serde_json::from_value(json!({ "metadata": { "name": "a" }, "data": data })).unwrap()
+    };
+    let refused = secrets.create(&post, &secret(1024 * 1024 + 3)).await;
+    assert_eq!(
+        lines(refused),
+        [format!("FieldValueTooLong data: {too_long}")]
+    );
+    secrets.create(&post, &secret(1024 * 1024)).await.unwrap();
+
+    let plain = json!({ "metadata": { "finalizers": ["plain"] } });
+    let patched = maps
+        .patch("a", &PatchParams::default(), &Patch::Merge(&plain))
+        .await;
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    assert_eq!(
+        lines(patched),
+        [format!(
+            "FieldValueInvalid metadata.finalizers[0]: Invalid value: \"plain\": {why}"
+        )]
+    );
+    let generated: ConfigMap =
+        serde_json::from_value(json!({ "metadata": { "generateName": "A-" } })).unwrap();
+    let refused = lines(maps.create(&post, &generated).await);
+    let fields: Vec<&str> = refused
+        .iter()
+        .filter_map(|line| line.split([' ', ':']).nth(1))
+        .collect();
+    assert_eq!(fields, ["metadata.generateName", "metadata.name"]);
 }

@@ -1,23 +1,28 @@
 //! The rules for what is in an object beside its metadata.
 
+mod field;
 mod roles;
+mod types;
 mod workloads;
 
 use serde_json::{Value, json};
 
-use super::{Target, definitions, immutable, pods, services};
+use super::{Target, definitions, forms, immutable, pods, services};
+use crate::base64;
 use crate::object;
 use crate::quantity;
 use crate::resource::Resource;
 use crate::status::Cause;
+
+/// All values of a config map or a secret together.
+const MAX_DATA_BYTES: usize = 1024 * 1024;
 
 /// The rules that a state of an object of a built-in kind breaks; `old` is the state before an
 /// update.
 pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let resource = &target.resource;
     if resource.is("", "pods") {
-        let subresource = target.subresource.as_deref();
-        return old.map_or_else(Vec::new, |old| pods::causes(subresource, object, old));
+        return pod_causes(target, object, old);
     }
     if resource.is_definition() {
         return definitions::causes(object, old);
@@ -29,6 +34,7 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps" | "secrets") => {
             causes.extend(key_causes(object));
+            causes.extend(size_cause(resource, object));
             causes.extend(immutable_causes(object, old));
             causes.extend(typed_secret_causes(object));
         }
@@ -41,57 +47,69 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
                     .flat_map(|old| services::causes(object, old)),
             );
         }
-        ("apps", "deployments") => {
-            causes.extend(workloads::lasting(object));
-            causes.extend(strategy_cause(object));
-        }
-        ("apps", "daemonsets" | "replicasets" | "statefulsets") => {
+        ("apps", "deployments" | "daemonsets" | "replicasets" | "statefulsets") => {
             causes.extend(workloads::lasting(object));
         }
         ("batch", "cronjobs") => causes.extend(workloads::cron_job(object)),
         ("batch", "jobs") => causes.extend(workloads::job(object, old)),
-        ("policy", "poddisruptionbudgets") => causes.extend(budget_cause(object)),
         ("rbac.authorization.k8s.io", _) => causes.extend(roles::causes(resource, object)),
         (_, "events") => causes.extend(event_causes(resource, object, old)),
         _ => {}
     }
+    causes.extend(types::causes(resource, object));
+    causes.extend(types::mount_causes(resource, object));
     causes
 }
 
-/// A deployment that recreates does not roll.
-fn strategy_cause(object: &Value) -> Option<Cause> {
-    let strategy = &object["spec"]["strategy"];
-    let both = strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null();
-    let why = "may not be specified when strategy `type` is 'Recreate'";
-    both.then(|| Cause::forbidden("spec.strategy.rollingUpdate", why))
+/// The rules that a pod breaks.
+fn pod_causes(target: &Target, pod: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let subresource = target.subresource.as_deref();
+    let mut causes = Vec::new();
+    // Of a status, a binding and the like nothing else is looked at.
+    if matches!(subresource, None | Some("ephemeralcontainers" | "resize")) {
+        causes.extend(types::causes(&target.resource, pod));
+        causes.extend(types::mount_causes(&target.resource, pod));
+    }
+    if let Some(old) = old {
+        causes.extend(pods::causes(subresource, pod, old));
+    }
+    causes
 }
 
-/// A budget is stated in one way.
-fn budget_cause(object: &Value) -> Option<Cause> {
-    let spec = &object["spec"];
-    let both = !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null();
-    let why = "minAvailable and maxUnavailable cannot be both set";
-    both.then(|| Cause::invalid("spec", spec, why))
+/// What is too much to be kept.
+fn size_cause(resource: &Resource, object: &Value) -> Option<Cause> {
+    let bytes = |member: &str, decoded: bool| -> usize {
+        let values = object[member].as_object().into_iter().flatten();
+        let length = |value: &Value| {
+            let text = value.as_str().unwrap_or_default();
+            if decoded {
+                base64::decoded_length(text)
+            } else {
+                text.len()
+            }
+        };
+        values.map(|(_, value)| length(value)).sum()
+    };
+    let (size, field) = if resource.is("", "secrets") {
+        (bytes("data", true), "data")
+    } else {
+        (bytes("data", false) + bytes("binaryData", true), "[]")
+    };
+    (size > MAX_DATA_BYTES).then(|| Cause::too_long(field, MAX_DATA_BYTES as u64))
 }
 
 /// Keys of data are names of files.
 fn key_causes(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for member in ["data", "binaryData"] {
-        for key in object[member]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key)
-        {
-            let fits = key
-                .bytes()
-                .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c));
-            if !fits || key.is_empty() {
-                let why = "a valid config key must consist of alphanumeric characters, '-', '_' or \
-                           '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for \
-                           validation is '[-._a-zA-Z0-9]+')";
-                causes.push(Cause::invalid(format!("{member}[{key}]"), &json!(key), why));
+        let keys = object[member].as_object().into_iter().flatten();
+        for (key, _) in keys {
+            let field = || format!("{member}[{key}]");
+            let cause = |why| Cause::invalid(field(), &json!(key), why);
+            causes.extend(forms::config_key(key).into_iter().map(cause));
+            if member == "binaryData" && object["data"].get(key).is_some() {
+                let why = "duplicate of key present in data";
+                causes.push(Cause::invalid(field(), &json!(key), why));
             }
         }
     }

@@ -48,7 +48,7 @@ pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
 /// 422 with a cause for each rule that is broken.
 pub(super) fn validate_new(target: &Target, object: &Value) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
-    let mut causes = names::name_causes(resource, object::name(object));
+    let mut causes = names::name_causes(resource, object);
     causes.extend(names::label_causes(object));
     causes.extend(names::annotation_causes(object));
     causes.extend(owner_causes(object));
@@ -131,6 +131,7 @@ pub(super) fn validate_update(
         causes.extend(names::annotation_causes(new));
     }
     causes.extend(update());
+    causes.extend(names::unqualified_finalizer_causes(resource, new));
     let own = content_findings(target, new, Some(old));
     causes.extend(own.causes);
     settled(target, new, causes, own.warnings)

@@ -1,137 +1,126 @@
 //! The forms of names, labels and annotations.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
+use super::forms;
 use crate::resource::Resource;
 use crate::status::Cause;
 
 /// All keys and values of an object's annotations together.
 const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-    characters, '-' or '.', and must start and end with an alphanumeric character (e.g. \
-    'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
-    or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', \
-    regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or \
-    '-', start with an alphabetic character, and end with an alphanumeric character (e.g. \
-    'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric \
-    characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
-    'MyValue',  or 'my_value',  or '12345', regex used for validation is \
-    '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', \
-    and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or \
-    '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
 /// Kinds whose names are one label.
 const LABEL_NAMES: [(&str, &str); 2] = [("", "namespaces"), ("", "services")];
 
-/// Checks the name of a new object.
-pub(super) fn name_causes(resource: &Resource, name: &str) -> Vec<Cause> {
-    let mut problems: Vec<String> = Vec::new();
+/// Groups whose objects take finalizers without a domain, as custom objects do.
+const ANY_FINALIZERS: [&str; 4] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+];
+
+/// Checks the name of a new object, and what it was generated from.
+pub(super) fn name_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
+    let metadata = &object["metadata"];
+    let text = |member: &str| metadata[member].as_str().unwrap_or_default();
+    let mut causes = Vec::new();
+    let base = text("generateName");
+    if !base.is_empty() {
+        // The suffix ends what the base may not end with.
+        let masked = match base.strip_suffix('-') {
+            Some(kept) if !kept.is_empty() => format!("{kept}a"),
+            Some(_) | None => base.to_owned(),
+        };
+        let found = name_problems(resource, &masked);
+        causes.extend(found.iter().map(|why| {
+            let field = "metadata.generateName";
+            Cause::invalid(field, &json!(base), why)
+        }));
+    }
+    let name = text("name");
+    let found = name_problems(resource, name);
+    causes.extend(
+        found
+            .iter()
+            .map(|why| Cause::invalid("metadata.name", &json!(name), why)),
+    );
+    causes
+}
+
+fn name_problems(resource: &Resource, name: &str) -> Vec<&'static str> {
     let is_label = LABEL_NAMES
         .iter()
         .any(|(group, plural)| resource.is(group, plural));
-    if resource.group == "rbac.authorization.k8s.io" {
-        if [".", ".."].contains(&name) {
-            problems.push(format!("may not be '{name}'"));
-        }
-        problems.extend(
-            ["/", "%"]
-                .iter()
-                .filter(|one| name.contains(**one))
-                .map(|one| format!("may not contain '{one}'")),
-        );
+    let is_segment = resource.group == "rbac.authorization.k8s.io" || resource.plural == "events";
+    if is_segment && !resource.is_custom() {
+        path_segment_problems(name)
     } else if is_label {
-        if name.len() > 63 {
-            problems.push("must be no more than 63 characters".to_owned());
-        }
-        if name.contains('.') {
-            problems.push("must not contain dots".to_owned());
-        } else if !is_label_text(name) {
-            problems.push(LABEL.to_owned());
-        }
+        forms::label(name)
     } else {
-        if name.len() > 253 {
-            problems.push("must be no more than 253 characters".to_owned());
-        }
-        if !is_subdomain(name) {
-            problems.push(SUBDOMAIN.to_owned());
-        }
+        forms::subdomain(name)
     }
-    let cause = |why: String| Cause::invalid("metadata.name", &json!(name), &why);
-    problems.into_iter().map(cause).collect()
+}
+
+/// A name that can stand in a path.
+fn path_segment_problems(name: &str) -> Vec<&'static str> {
+    match name {
+        "." => return vec!["may not be '.'"],
+        ".." => return vec!["may not be '..'"],
+        _ => {}
+    }
+    let parts = [("/", "may not contain '/'"), ("%", "may not contain '%'")];
+    let found = parts.iter().filter(|(part, _)| name.contains(part));
+    found.map(|(_, why)| *why).collect()
 }
 
 /// Checks the labels of an object.
 pub(super) fn label_causes(object: &Value) -> Vec<Cause> {
-    let field = "metadata.labels";
+    label_map_causes("metadata.labels", &object["metadata"]["labels"])
+}
+
+/// Checks labels anywhere.
+pub(super) fn label_map_causes(field: impl fmt::Display, labels: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for (key, value) in object["metadata"]["labels"]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        causes.extend(key_causes(field, key, key));
-        let text = value.as_str().unwrap_or_default();
-        if text.len() > 63 {
-            causes.push(Cause::invalid(
-                field,
-                value,
-                "must be no more than 63 bytes",
-            ));
-        }
-        if !text.is_empty() && !is_plain_name(text) {
-            causes.push(Cause::invalid(field, value, LABEL_VALUE));
-        }
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        causes.extend(key_causes(&field, key, key));
+        let problems = forms::label_value(value.as_str().unwrap_or_default());
+        let cause = |why: &&str| Cause::invalid(field.to_string(), value, why);
+        causes.extend(problems.iter().map(cause));
     }
     causes
 }
 
 /// Checks the annotations of an object.
 pub(super) fn annotation_causes(object: &Value) -> Vec<Cause> {
-    let field = "metadata.annotations";
+    annotation_map_causes("metadata.annotations", &object["metadata"]["annotations"])
+}
+
+/// Checks annotations anywhere.
+pub(super) fn annotation_map_causes(field: impl fmt::Display, annotations: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
-    for (key, value) in object["metadata"]["annotations"]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        causes.extend(key_causes(field, &key.to_lowercase(), key));
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        causes.extend(key_causes(&field, &key.to_lowercase(), key));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_ANNOTATION_BYTES {
-        causes.push(Cause::too_long(field, MAX_ANNOTATION_BYTES as u64));
+        causes.push(Cause::too_long(
+            field.to_string(),
+            MAX_ANNOTATION_BYTES as u64,
+        ));
     }
     causes
 }
 
-/// Checks the names of finalizers. A built-in kind takes only those that it knows or that have a
-/// domain.
+/// Checks the names of the finalizers of a new object.
 pub(super) fn finalizer_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
     let field = "metadata.finalizers";
-    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
     let mut causes = Vec::new();
-    for (index, name) in crate::object::finalizers(object).enumerate() {
-        let own = key_causes(field, name, name);
-        let qualified = name.contains('/') || standard.contains(&name);
-        if own.is_empty() && !qualified && !resource.is_custom() {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(
-                format!("{field}[{index}]"),
-                &json!(name),
-                why,
-            ));
-        }
-        causes.extend(own);
+    for name in crate::object::finalizers(object) {
+        causes.extend(key_causes(field, name, name));
     }
     let has = |wanted: &str| crate::object::finalizers(object).any(|one| one == wanted);
     if has("orphan") && has("foregroundDeletion") {
@@ -142,7 +131,28 @@ pub(super) fn finalizer_causes(resource: &Resource, object: &Value) -> Vec<Cause
             why,
         ));
     }
+    causes.extend(unqualified_finalizer_causes(resource, object));
     causes
+}
+
+/// A built-in kind takes only finalizers that it knows or that have a domain.
+pub(super) fn unqualified_finalizer_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
+    if resource.is_custom()
+        || resource.plural == "events"
+        || ANY_FINALIZERS.contains(&resource.group.as_str())
+    {
+        return Vec::new();
+    }
+    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
+    let finalizers = crate::object::finalizers(object).enumerate();
+    let unknown = finalizers.filter(|(_, name)| !name.contains('/') && !standard.contains(name));
+    unknown
+        .map(|(index, name)| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let field = format!("metadata.finalizers[{index}]");
+            Cause::invalid(field, &json!(name), why)
+        })
+        .collect()
 }
 
 /// What to warn about finalizers of a custom object.
@@ -160,63 +170,9 @@ pub(super) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<Str
 }
 
 /// Checks a qualified name: a domain in front of a slash may be missing.
-fn key_causes(field: &str, key: &str, shown: &str) -> Vec<Cause> {
-    let mut problems = Vec::new();
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    match prefix {
-        Some("") => problems.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) if !is_subdomain(prefix) => problems.push(format!("prefix part {SUBDOMAIN}")),
-        Some(_) | None => {}
-    }
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        problems.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !is_plain_name(name) {
-        problems.push(QUALIFIED_NAME.to_owned());
-    }
-    problems
+fn key_causes(field: impl fmt::Display, key: &str, shown: &str) -> Vec<Cause> {
+    forms::qualified_name(key)
         .iter()
-        .map(|why| Cause::invalid(field, &json!(shown), why))
+        .map(|why| Cause::invalid(field.to_string(), &json!(shown), why))
         .collect()
-}
-
-/// What is wrong with a domain.
-pub(super) fn subdomain_problem(text: &str) -> Option<&'static str> {
-    (!is_subdomain(text)).then_some(SUBDOMAIN)
-}
-
-/// What is wrong with the name of a resource or a version.
-pub(super) fn label_1035_problem(text: &str) -> Option<&'static str> {
-    if text.len() > 63 {
-        return Some("must be no more than 63 bytes");
-    }
-    let fits = is_label_text(text) && text.starts_with(|c: char| c.is_ascii_lowercase());
-    (!fits).then_some(LABEL_1035)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_label_text)
-}
-
-fn is_label_text(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-fn is_plain_name(text: &str) -> bool {
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    edge(text.chars().next())
-        && edge(text.chars().next_back())
-        && text
-            .bytes()
-            .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
 }

@@ -150,6 +150,11 @@ pub(crate) fn builtin_type(name: &str) -> Option<&'static Schema> {
     builtin().types.get(name)
 }
 
+/// Every built-in type by its full name.
+pub(crate) fn builtin_types() -> &'static BTreeMap<String, Schema> {
+    &builtin().types
+}
+
 /// Every built-in type by its full name, as the data states it.
 pub(crate) fn builtin_types_raw() -> &'static BTreeMap<String, Value> {
     #[derive(Deserialize)]

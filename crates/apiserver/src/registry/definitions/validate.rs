@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{is_established, list_of, storage_versions};
-use crate::registry::names;
+use crate::registry::forms;
 use crate::schema::{Rules, structural_problems};
 use crate::status::Cause;
 
@@ -89,7 +89,7 @@ fn identity_causes(definition: &Value) -> Vec<Cause> {
     }
     if group.is_empty() {
         causes.push(Cause::required("spec.group", ""));
-    } else if let Some(why) = names::subdomain_problem(&group) {
+    } else if let Some(why) = forms::subdomain_form(&group) {
         causes.push(Cause::invalid("spec.group", &spec["group"], why));
     } else if !group.contains('.') {
         let why = "should be a domain with at least one dot";
@@ -271,7 +271,7 @@ fn names_causes(names: &Value) -> Vec<Cause> {
 }
 
 fn name_problem(name: &Value) -> Option<&'static str> {
-    names::label_1035_problem(name.as_str().unwrap_or_default())
+    forms::label_1035(name.as_str().unwrap_or_default())
 }
 
 /// The versions in which objects may be stored must be there to read them.
