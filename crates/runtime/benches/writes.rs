@@ -3,6 +3,8 @@
 //!
 //! Whole controllers run on the embedded server, with a tracked client and everything that follows from
 //! it, and with one that is not tracked. Rounds of the two take turns, so that both see the same machine.
+//! There are two reconciles: one as small as can be, whose server does next to nothing, and one as
+//! operators have it, with children that are applied and watched.
 
 #![expect(clippy::print_stdout, reason = "it tells its figures")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
@@ -11,13 +13,19 @@
 use futures::StreamExt;
 use homeostat::{Action, Config, Controller, client::Tracked, error_policy, loops, watcher};
 use homeostat_apiserver::ApiServer;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
     client::ClientBuilder,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{
         Arc,
@@ -30,8 +38,94 @@ use std::{
 const OBJECTS: u32 = 300;
 const ROUNDS: usize = 15;
 
+/// What a reconcile writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    /// Three merge patches of the object, each of a value.
+    Values,
+    /// Applies a Deployment and a Service, and patches the object.
+    Children,
+}
+
+/// What a reconciler has at hand.
+struct Apis {
+    writing: Writing,
+    maps: Api<ConfigMap>,
+    deployments: Api<Deployment>,
+    services: Api<Service>,
+    done: AtomicU32,
+}
+
+impl Apis {
+    async fn reconcile(map: Arc<ConfigMap>, apis: Arc<Self>) -> kube::Result<Action> {
+        if map.data.is_none() {
+            let name = map.metadata.name.clone().unwrap();
+            match apis.writing {
+                Writing::Values => {
+                    for step in 0..3 {
+                        apis.patch(&name, step).await?;
+                    }
+                }
+                Writing::Children => {
+                    let owner = map.controller_owner_ref(&()).unwrap();
+                    let apply = PatchParams::apply("bench").force();
+                    let child = deployment(&name, &owner);
+                    let child = Patch::Apply(&child);
+                    apis.deployments.patch(&name, &apply, &child).await?;
+                    let child = service(&name, &owner);
+                    let child = Patch::Apply(&child);
+                    apis.services.patch(&name, &apply, &child).await?;
+                    apis.patch(&name, 1).await?;
+                }
+            }
+            apis.done.fetch_add(1, Relaxed);
+        }
+        Ok(Action::await_change())
+    }
+
+    async fn patch(&self, name: &str, step: u32) -> kube::Result<()> {
+        let patch = Patch::Merge(json!({ "data": { "step": step.to_string() } }));
+        self.maps
+            .patch(name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+}
+
+fn deployment(name: &str, owner: &OwnerReference) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": name, "labels": { "app": name }, "ownerReferences": [owner] },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": { "containers": [{
+                    "name": "web",
+                    "image": "nginx:1.29",
+                    "ports": [{ "containerPort": 80 }],
+                    "env": [{ "name": "SITE", "value": name }],
+                    "resources": { "requests": { "cpu": "100m", "memory": "64Mi" } },
+                    "readinessProbe": { "httpGet": { "path": "/", "port": 80 } },
+                }] },
+            },
+        },
+    })
+}
+
+fn service(name: &str, owner: &OwnerReference) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": name, "labels": { "app": name }, "ownerReferences": [owner] },
+        "spec": { "selector": { "app": name }, "ports": [{ "port": 80 }] },
+    })
+}
+
 /// Time that reconciles took in a round.
-async fn round(tracked: bool) -> Duration {
+async fn round(writing: Writing, tracked: bool) -> Duration {
     let server = ApiServer::builder().build();
     let plain: Api<ConfigMap> = Api::default_namespaced(server.client());
     for number in 0..OBJECTS {
@@ -50,36 +144,32 @@ async fn round(tracked: bool) -> Duration {
     } else {
         builder.build()
     };
-    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    // A loop would be slowed down; here are as many writes as there are runs on purpose.
+    let apis = Arc::new(Apis {
+        writing,
+        maps: Api::default_namespaced(client.clone()),
+        deployments: Api::default_namespaced(client.clone()),
+        services: Api::default_namespaced(client.clone()),
+        done: AtomicU32::new(0),
+    });
+    // Without knowledge of writes there is nothing that loops could be told by.
     let config = Config::default().concurrency(1);
     let config = if tracked {
         config
     } else {
         config.loops(None::<loops::Config>)
     };
-    let done = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&done);
-    let reconcile = move |map: Arc<ConfigMap>, maps: Arc<Api<ConfigMap>>| {
-        let counted = Arc::clone(&counted);
-        async move {
-            let name = map.metadata.name.clone().unwrap();
-            if map.data.is_none() {
-                for step in 0..3 {
-                    let patch = Patch::Merge(json!({ "data": { "step": step.to_string() } }));
-                    maps.patch(&name, &PatchParams::default(), &patch).await?;
-                }
-                counted.fetch_add(1, Relaxed);
-            }
-            Ok::<_, kube::Error>(Action::await_change())
-        }
-    };
+    let watched = watcher::Config::default;
+    let mut controller =
+        Controller::new(Api::<ConfigMap>::all(client.clone()), watched()).with_config(config);
+    if writing == Writing::Children {
+        controller = controller
+            .owns(Api::<Deployment>::all(client.clone()), watched())
+            .owns(Api::<Service>::all(client), watched());
+    }
     let start = Instant::now();
-    let run = Controller::new(Api::<ConfigMap>::all(client), watcher::Config::default())
-        .with_config(config)
-        .run(reconcile, error_policy::backoff, Arc::new(maps));
+    let run = controller.run(Apis::reconcile, error_policy::backoff, Arc::clone(&apis));
     let mut run = std::pin::pin!(run);
-    while done.load(Relaxed) < OBJECTS {
+    while apis.done.load(Relaxed) < OBJECTS {
         run.next().await.unwrap().unwrap();
     }
     start.elapsed()
@@ -90,11 +180,10 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64() * 1e6 / f64::from(OBJECTS)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+async fn compare(writing: Writing, name: &str) {
     let (mut plain, mut tracked) = (Vec::new(), Vec::new());
     for number in 0..=ROUNDS {
-        let times = [round(false).await, round(true).await];
+        let times = [round(writing, false).await, round(writing, true).await];
         // The first round warms up.
         if number > 0 {
             plain.push(times[0]);
@@ -102,11 +191,34 @@ async fn main() {
         }
     }
     let (plain, tracked) = (median(plain), median(tracked));
-    println!("a reconcile with three writes: {plain:.1} us, with a tracked client {tracked:.1} us");
     println!(
-        "overhead {:.1} us, {:.1} %; {:.1} us for each write",
+        "{name}: {plain:.1} us, with a tracked client {tracked:.1} us; overhead {:.1} us, {:.1} %; \
+         {:.1} us for each write",
         tracked - plain,
         (tracked / plain - 1.0) * 100.0,
         (tracked - plain) / 3.0
     );
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let given = |name: &str| std::env::args().any(|argument| argument == name);
+    // For profilers: rounds of one kind only.
+    if given("plain") || given("tracked") {
+        let writing = if given("children") {
+            Writing::Children
+        } else {
+            Writing::Values
+        };
+        for _ in 0..ROUNDS {
+            round(writing, given("tracked")).await;
+        }
+        return;
+    }
+    compare(Writing::Values, "three merge patches of a value").await;
+    compare(
+        Writing::Children,
+        "a Deployment and a Service applied, and a patch",
+    )
+    .await;
 }

@@ -35,6 +35,7 @@
 mod answer;
 mod request;
 mod run;
+mod scan;
 mod service;
 mod sight;
 mod write;

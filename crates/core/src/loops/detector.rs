@@ -104,10 +104,12 @@ impl<K: Ord + Clone> Detector<K> {
 
     /// Takes in a run of a key that has just ended.
     pub fn finished(&mut self, now: Time, key: &K, run: &Run) -> Answer {
-        if !self.keys.contains_key(key) && !self.admit(now, key, run) {
-            return Answer::default();
-        }
-        let Some(state) = self.keys.get_mut(key) else {
+        let state = if let Some(state) = self.keys.get_mut(key) {
+            state
+        } else if self.admits(now, run) {
+            let state = State::new(run, &self.config);
+            self.keys.entry(key.clone()).or_insert(state)
+        } else {
             return Answer::default();
         };
         if state.is_over(run, &self.config) {
@@ -159,8 +161,8 @@ impl<K: Ord + Clone> Detector<K> {
         self.keys.len()
     }
 
-    /// Takes a key up, if it is one to count and there is a place for it.
-    fn admit(&mut self, now: Time, key: &K, run: &Run) -> bool {
+    /// Whether the key of a run is one to count, and there is a place for it.
+    fn admits(&mut self, now: Time, run: &Run) -> bool {
         if !run.is_write() || run.failed {
             return false;
         }
@@ -176,12 +178,7 @@ impl<K: Ord + Clone> Detector<K> {
             let pause = if full { config.pause } else { Duration::ZERO };
             self.sweep = (next, now + pause);
         }
-        let has_place = self.keys.len() < self.config.keys;
-        if has_place {
-            let state = State::new(run, &self.config);
-            self.keys.insert(key.clone(), state);
-        }
-        has_place
+        self.keys.len() < self.config.keys
     }
 
     /// Whether one more key can be observed. If there is no place, those are given up that have come

@@ -1,14 +1,11 @@
 //! What the answer to a write tells.
 //!
 //! Answers are read from their beginning, and only as far as what matters: an object's kind and
-//! metadata come before its contents. No value of the contents is ever decoded.
+//! metadata come before its contents. Of these and of the metadata, what does not matter is stepped over.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use super::scan::{Elements, Members};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
 /// The objects of an answer.
 #[derive(Debug, Default)]
@@ -21,40 +18,18 @@ pub(super) struct Answer {
 }
 
 /// What identifies a version of an object.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub(super) struct Header {
     /// Stands beside the metadata; unknown for what a `Status` tells of.
-    #[serde(skip)]
     pub(super) kind: Option<String>,
     pub(super) name: Option<String>,
     pub(super) namespace: Option<String>,
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
     pub(super) labels: Option<BTreeMap<String, String>>,
-    deletion_timestamp: Option<IgnoredAny>,
+    has_deletion_timestamp: bool,
     deletion_grace_period_seconds: Option<i64>,
-    finalizers: Option<Vec<IgnoredAny>>,
-}
-
-/// Only what a `Status` says of its object.
-#[derive(Deserialize)]
-struct Details {
-    name: Option<String>,
-    uid: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    #[serde(default)]
-    metadata: Header,
-}
-
-/// Reads into an answer until all that matters is there.
-struct Reader<'a> {
-    answer: &'a mut Answer,
-    /// Whether the reading has stopped before the end, which is no failure.
-    enough: &'a mut bool,
+    has_finalizers: bool,
 }
 
 // === impl Answer ===
@@ -62,70 +37,112 @@ struct Reader<'a> {
 impl Answer {
     /// Reads an answer; `None` if it is none that a server of Kubernetes gives.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let (mut answer, mut enough) = (Self::default(), false);
-        let reader = Reader {
-            answer: &mut answer,
-            enough: &mut enough,
-        };
-        let read = serde_json::Deserializer::from_slice(body).deserialize_map(reader);
-        (read.is_ok() || enough).then_some(answer)
-    }
-}
-
-impl<'de> Visitor<'de> for Reader<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { answer, enough } = self;
+        let mut members = Members::of(body);
         let (mut kind, mut metadata) = (String::new(), None);
         // What is not an object may say so only after what it tells.
         let (mut details, mut items) = (None, None);
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match &*key {
-                "kind" => kind = map.next_value()?,
-                "metadata" => metadata = Some(map.next_value::<Header>()?),
-                "details" => details = Some(map.next_value::<&RawValue>()?),
-                "items" => items = Some(map.next_value::<&RawValue>()?),
-                _ => drop(map.next_value::<IgnoredAny>()?),
+        while let Some(name) = members.name() {
+            let is_object = |kind: &str| !matches!(kind, "" | "Status") && !kind.ends_with("List");
+            if name == b"metadata" && is_object(&kind) {
+                return Some(Self::of_object(kind, members.rest()));
             }
-            let is_object = !kind.is_empty() && kind != "Status" && !kind.ends_with("List");
-            if is_object && let Some(metadata) = metadata.take() {
-                answer.object = Some(Header {
-                    kind: Some(kind),
-                    ..metadata
-                });
-                *enough = true;
-                return Err(de::Error::custom("enough"));
+            let value = members.value()?;
+            match name {
+                b"kind" => kind = string(value)?,
+                b"metadata" => metadata = Some(value),
+                b"details" => details = Some(value),
+                b"items" => items = Some(value),
+                _ => {}
+            }
+            if let Some(metadata) = metadata.filter(|_| is_object(&kind)) {
+                return Some(Self::of_object(kind, metadata));
             }
         }
-        if kind == "Status" {
-            let details = details.and_then(|raw| serde_json::from_str::<Details>(raw.get()).ok());
-            answer.object = details.map(|Details { name, uid }| Header {
-                name,
-                uid,
-                ..Header::default()
-            });
-        } else if let Some(items) = items {
-            let items = serde_json::from_str::<Vec<Item>>(items.get()).unwrap_or_default();
-            answer.items = items.into_iter().map(|item| item.metadata).collect();
+        if !members.is_complete() {
+            return None;
         }
-        Ok(())
+        Some(if kind == "Status" {
+            Self {
+                object: details.map(Header::of),
+                items: Vec::new(),
+            }
+        } else {
+            let items = Elements::of(items.unwrap_or_default());
+            Self {
+                object: None,
+                items: items.map(Header::of_item).collect(),
+            }
+        })
+    }
+
+    fn of_object(kind: String, metadata: &[u8]) -> Self {
+        Self {
+            object: Some(Header {
+                kind: Some(kind),
+                ..Header::of(metadata)
+            }),
+            items: Vec::new(),
+        }
     }
 }
 
 // === impl Header ===
 
 impl Header {
+    /// From `metadata`, or from the details of a `Status`, which name some of the same. (What they
+    /// call `kind` is a name in paths.)
+    fn of(text: &[u8]) -> Self {
+        let mut header = Self::default();
+        let mut members = Members::of(text);
+        while let Some(name) = members.name() {
+            if name == b"managedFields" {
+                members.skip_managed_fields();
+                continue;
+            }
+            let Some(value) = members.value() else { break };
+            match name {
+                b"name" => header.name = string(value),
+                b"namespace" => header.namespace = string(value),
+                b"uid" => header.uid = string(value),
+                b"resourceVersion" => header.resource_version = string(value),
+                b"labels" => header.labels = decode(value),
+                b"deletionTimestamp" => header.has_deletion_timestamp = value != b"null",
+                b"deletionGracePeriodSeconds" => {
+                    header.deletion_grace_period_seconds = decode(value);
+                }
+                b"finalizers" => header.has_finalizers = Elements::of(value).next().is_some(),
+                _ => {}
+            }
+        }
+        header
+    }
+
+    fn of_item(text: &[u8]) -> Self {
+        let mut members = Members::of(text);
+        let metadata = members.find(|(name, _)| *name == b"metadata");
+        metadata.map_or_else(Self::default, |(_, value)| Self::of(value))
+    }
+
     /// Whether an object in this state is gone: nothing holds back its deletion any more.
     pub(super) fn is_gone(&self) -> bool {
-        self.deletion_timestamp.is_some()
-            && self.finalizers.as_ref().is_none_or(Vec::is_empty)
+        self.has_deletion_timestamp
+            && !self.has_finalizers
             && self.deletion_grace_period_seconds.unwrap_or(0) == 0
     }
+}
+
+/// A string; `None` for anything else.
+fn string(value: &[u8]) -> Option<String> {
+    let plain = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', plain).is_some() {
+        return decode(value);
+    }
+    str::from_utf8(plain).ok().map(str::to_owned)
+}
+
+/// A value; `None` also for null.
+fn decode<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice::<Option<T>>(value).ok().flatten()
 }
 
 #[cfg(test)]

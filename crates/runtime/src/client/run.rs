@@ -21,6 +21,9 @@ tokio::task_local! {
     static NOTED: Arc<AtomicBool>;
 }
 
+/// For how many writes of a run there is room from the beginning.
+const USUAL_WRITES: usize = 3;
+
 /// What one run of a reconciler has sent.
 #[derive(Default)]
 pub(crate) struct Run {
@@ -142,7 +145,13 @@ impl Run {
     }
 
     /// Records a write that the server has accepted.
-    pub(super) fn record(&self, target: Target, before: Before, sight: Option<Sight>, body: &[u8]) {
+    pub(super) fn record(
+        &self,
+        target: Target,
+        before: Before,
+        sight: Option<Box<Sight>>,
+        body: &[u8],
+    ) {
         let Some(Answer { object, items }) = Answer::read(body) else {
             return;
         };
@@ -153,9 +162,12 @@ impl Run {
                 let after = (!write.gone).then(|| serde_json::from_slice(body).ok());
                 Box::new(Sight {
                     after: after.flatten(),
-                    ..sight
+                    ..*sight
                 })
             });
+            if writes.is_empty() {
+                writes.reserve_exact(USUAL_WRITES);
+            }
             writes.push(write);
         } else {
             // The items of a deleted collection come in the state before or with their deletion

@@ -61,14 +61,15 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(carry(Arc::clone(&self.inner), request))
+        // On the heap, so that the future is small: it is made for every request.
+        Box::pin(carry(Arc::clone(&self.inner), Box::new(request)))
     }
 }
 
 /// Sends a request, and records it if it is a write of a run.
 async fn carry<S, B>(
     inner: Arc<Mutex<S>>,
-    request: Request<Body>,
+    request: Box<Request<Body>>,
 ) -> Result<Response<Either<Full<Bytes>, B>>, BoxError>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -86,7 +87,8 @@ where
     };
     let intent = run.is_observed().then(|| Intent::of(&request, &target));
     let sight = match intent {
-        Some(intent) => Some(intent.look(&inner).await),
+        // Seldom, so that it has its own place: the others are as small as they can be.
+        Some(intent) => Some(Box::new(Box::pin(intent.look(&inner)).await)),
         None => None,
     };
     let before = run.begin_write(&target);
@@ -102,7 +104,7 @@ where
 
 pub(super) async fn send<S, B>(
     inner: &Mutex<S>,
-    request: Request<Body>,
+    request: Box<Request<Body>>,
 ) -> Result<Response<B>, BoxError>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -111,7 +113,7 @@ where
     let answer = {
         let mut inner = inner.lock().await;
         let ready = inner.ready().await.map_err(Into::into)?;
-        ready.call(request)
+        ready.call(*request)
     };
     answer.await.map_err(Into::into)
 }

@@ -78,7 +78,7 @@ where
     S::Error: Into<BoxError>,
     B: http_body::Body<Data = Bytes>,
 {
-    let response = send(inner, get).await.ok()?;
+    let response = send(inner, Box::new(get)).await.ok()?;
     if !response.status().is_success() {
         return None;
     }

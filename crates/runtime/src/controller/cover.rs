@@ -22,15 +22,12 @@ pub(super) struct Cover {
 
 /// What a cache says of an object.
 pub(super) trait View: Send + Sync {
-    /// What it shows under this key.
-    fn shown(&self, key: &ObjectKey) -> Option<Shown>;
-}
+    /// The version that it shows under this key, if it shows an object; 0 if that has no version.
+    fn version(&self, key: &ObjectKey) -> Option<u64>;
 
-/// A version of an object in a cache.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Shown {
-    pub(super) uid: Option<String>,
-    pub(super) version: Option<u64>,
+    /// Whether it shows, under this key, the object with this uid; any object, if one of the two uids is
+    /// not known.
+    fn shows(&self, key: &ObjectKey, uid: Option<&str>) -> bool;
 }
 
 /// The caches of one controller. They join when the sources that fill them do.
@@ -65,31 +62,46 @@ impl Covers {
     /// for those before it.
     pub(super) fn unseen(&self, writes: &[Write]) -> Vec<Expected<Written>> {
         let mut expected: Vec<Expected<Written>> = Vec::new();
+        let covers = self.read();
         for write in writes {
-            let key = write.key();
-            for (source, cover) in self.read().iter() {
+            let mut key = None;
+            for (source, cover) in covers.iter() {
                 if !cover.scope.is_of_kind(&write.group, &write.resource) {
                     continue;
                 }
-                let mut written = Written {
+                let earlier = expected
+                    .iter()
+                    .position(|other| other.source == *source && other.object.is_of(write));
+                let after = match earlier.map(|index| expected[index].sight) {
+                    Some(Sight::Version(version)) => version,
+                    Some(Sight::Gone) | None => 0,
+                };
+                let key: &ObjectKey = key.get_or_insert_with(|| write.key());
+                let sight = cover.sight(write, key, after);
+                let written = || Written {
                     key: key.clone(),
                     uid: write.uid.clone(),
                     resource: write.resource.clone(),
-                    after: 0,
+                    after,
                 };
-                let earlier = expected
-                    .iter()
-                    .position(|other| other.source == *source && other.object.key == written.key);
-                let earlier = earlier.map(|index| expected.swap_remove(index));
-                if let Some(Sight::Version(version)) = earlier.as_ref().map(|other| other.sight) {
-                    written.after = version;
+                match (earlier, sight) {
+                    (None, None) => {}
+                    (Some(index), None) => drop(expected.swap_remove(index)),
+                    (Some(index), Some(sight)) => {
+                        let Expected {
+                            object, sight: at, ..
+                        } = &mut expected[index];
+                        if object.uid != write.uid {
+                            object.uid.clone_from(&write.uid);
+                        }
+                        (object.after, *at) = (after, sight);
+                    }
+                    (None, Some(sight)) => expected.push(Expected {
+                        source: *source,
+                        object: written(),
+                        sight,
+                    }),
                 }
-                let sight = cover.sight(write, &written);
-                expected.extend(sight.map(|sight| Expected {
-                    source: *source,
-                    object: written,
-                    sight,
-                }));
             }
         }
         expected
@@ -108,16 +120,17 @@ impl Covers {
     pub(super) fn is_gone(&self, source: usize, written: &Written) -> bool {
         let covers = self.read();
         let mut of_source = covers.iter().filter(|(other, _)| *other == source);
-        of_source.all(|(_, cover)| cover.has_lost(written))
+        of_source
+            .all(|(_, cover)| cover.has_lost(&written.key, written.uid.as_deref(), written.after))
     }
 
-    /// The sources that tell of objects of the kind that was written.
-    pub(super) fn sources_of(&self, write: &Write) -> Vec<usize> {
-        let covers = self.read();
-        let of_kind = covers
-            .iter()
-            .filter(|(_, cover)| cover.scope.is_of_kind(&write.group, &write.resource));
-        of_kind.map(|(source, _)| *source).collect()
+    /// Names the sources that tell of objects of the kind that was written.
+    pub(super) fn each_source_of(&self, write: &Write, mut take: impl FnMut(usize)) {
+        for (source, cover) in self.read().iter() {
+            if cover.scope.is_of_kind(&write.group, &write.resource) {
+                take(*source);
+            }
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Vec<(usize, Cover)>> {
@@ -133,8 +146,8 @@ impl Known for Covers {
             .iter()
             .filter(|(_, cover)| cover.scope.is_of_kind(group, resource));
         for (_, cover) in of_kind {
-            let shown = cover.view.shown(key).and_then(|shown| shown.version);
-            before.version = before.version.max(shown);
+            let shown = cover.view.version(key);
+            before.version = before.version.max(shown.filter(|version| *version > 0));
             let reached = cover.progress.is_listed().then(|| cover.progress.version());
             before.reached = before.reached.max(reached);
         }
@@ -162,31 +175,37 @@ impl Cover {
     /// What to wait for until the cache has seen a write; `None` if it has, or never will.
     ///
     /// A cache that never had a list is not waited for: its source fails, and may do so for ever.
-    fn sight(&self, write: &Write, written: &Written) -> Option<Sight> {
+    fn sight(&self, write: &Write, key: &ObjectKey, after: u64) -> Option<Sight> {
         if !self.progress.is_listed() {
             return None;
         }
         if write.gone {
-            return (!self.has_lost(written)).then_some(Sight::Gone);
+            let is_lost = self.has_lost(key, write.uid.as_deref(), after);
+            return (!is_lost).then_some(Sight::Gone);
         }
-        let shown = self.view.shown(&written.key);
+        let shown = self.view.version(key);
         if shown.is_none() && !self.scope.takes(write) {
             return None;
         }
         let version = write.number()?;
-        let shown = shown.and_then(|shown| shown.version).unwrap_or(0);
-        let seen = self.progress.version().max(shown) >= version;
+        let seen = self.progress.version().max(shown.unwrap_or(0)) >= version;
         (!seen).then_some(Sight::Version(version))
     }
 
-    /// Whether the cache has seen that this very object is gone; any under its key, if the uid is not
-    /// known.
-    fn has_lost(&self, written: &Written) -> bool {
-        let shows = self.view.shown(&written.key).is_some_and(|shown| {
-            let (shown, lost) = (shown.uid.as_ref(), written.uid.as_ref());
-            shown.is_none() || lost.is_none() || shown == lost
-        });
-        !shows && self.progress.version() >= written.after
+    /// Whether the cache has come to version `after`, and does not show this very object; any under
+    /// its key, if the uid is not known.
+    fn has_lost(&self, key: &ObjectKey, uid: Option<&str>, after: u64) -> bool {
+        !self.view.shows(key, uid) && self.progress.version() >= after
+    }
+}
+
+// === impl Written ===
+
+impl Written {
+    fn is_of(&self, write: &Write) -> bool {
+        self.resource == write.resource
+            && *self.key.name() == *write.name
+            && self.key.namespace() == write.namespace.as_deref().unwrap_or_default()
     }
 }
 
@@ -197,12 +216,20 @@ where
     K: Lookup + Send + Sync + 'static,
     K::DynamicType: Hash + Eq + Send + Sync,
 {
-    fn shown(&self, key: &ObjectKey) -> Option<Shown> {
-        self.get_key(key).map(|obj| Shown {
-            uid: obj.uid().map(Into::into),
-            version: obj
-                .resource_version()
-                .and_then(|version| version.parse().ok()),
+    fn version(&self, key: &ObjectKey) -> Option<u64> {
+        let obj = self.get_key(key)?;
+        let version = obj.resource_version();
+        Some(
+            version
+                .and_then(|version| version.parse().ok())
+                .unwrap_or(0),
+        )
+    }
+
+    fn shows(&self, key: &ObjectKey, uid: Option<&str>) -> bool {
+        self.get_key(key).is_some_and(|obj| {
+            let shown = obj.uid();
+            uid.is_none() || shown.is_none() || shown.as_deref() == uid
         })
     }
 }

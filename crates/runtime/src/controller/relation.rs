@@ -4,7 +4,7 @@
 //! object vanishes while nobody looked, and it costs no copy of the object.
 
 use super::{
-    cover::{Shown, View},
+    cover::View,
     source::{self, EventVersion, Happened, Signal},
 };
 use crate::{
@@ -122,11 +122,17 @@ where
     Child: Resource,
     Child::DynamicType: Send + Sync,
 {
-    fn shown(&self, key: &ObjectKey) -> Option<Shown> {
+    fn version(&self, key: &ObjectKey) -> Option<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.cache.get(key).map(|relation| Shown {
-            uid: relation.uid.as_deref().map(Into::into),
-            version: relation.number(),
+        let relation = state.cache.get(key)?;
+        Some(relation.number().unwrap_or(0))
+    }
+
+    fn shows(&self, key: &ObjectKey, uid: Option<&str>) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.cache.get(key).is_some_and(|relation| {
+            let shown = relation.uid.as_deref();
+            uid.is_none() || shown.is_none() || shown == uid
         })
     }
 }

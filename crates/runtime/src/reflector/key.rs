@@ -4,11 +4,18 @@ use super::{Lookup, ObjectRef, ObjectRefExtra};
 use std::{borrow::Borrow, cmp::Ordering, fmt};
 
 /// Namespace and name of an object, ordered by them. The empty namespace is the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Every map of a controller is ordered by these, so they are one text: a comparison looks at one place
+/// in memory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ObjectKey {
-    namespace: Box<str>,
-    name: Box<str>,
+    /// Namespace, [`SEPARATOR`], name. Their order is that of the texts, since the separator comes before
+    /// every character of a name.
+    text: Box<str>,
+    namespace: usize,
 }
+
+const SEPARATOR: &str = "\0";
 
 /// Something that names an object: an [`ObjectKey`], or its borrowed parts.
 ///
@@ -21,9 +28,14 @@ pub(crate) trait Named {
 
 impl ObjectKey {
     pub(crate) fn new(namespace: Option<&str>, name: &str) -> Self {
+        let namespace = namespace.unwrap_or_default();
+        let mut text = String::with_capacity(namespace.len() + SEPARATOR.len() + name.len());
+        text.push_str(namespace);
+        text.push_str(SEPARATOR);
+        text.push_str(name);
         Self {
-            namespace: namespace.unwrap_or_default().into(),
-            name: name.into(),
+            text: text.into_boxed_str(),
+            namespace: namespace.len(),
         }
     }
 
@@ -37,22 +49,24 @@ impl ObjectKey {
 
     /// The namespace; empty for an object of the cluster.
     pub(crate) fn namespace(&self) -> &str {
-        &self.namespace
+        self.text.get(..self.namespace).unwrap_or_default()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        let name = self.text.get(self.namespace + SEPARATOR.len()..);
+        name.unwrap_or_default()
     }
 
     /// The same name as an object of the cluster, unless this is one already.
     pub(crate) fn in_cluster(&self) -> Option<Self> {
-        (!self.namespace.is_empty()).then(|| Self {
-            namespace: Box::default(),
-            name: self.name.clone(),
-        })
+        (self.namespace > 0).then(|| Self::new(None, self.name()))
     }
 
     pub(crate) fn to_ref<K: Lookup>(&self, dyntype: K::DynamicType) -> ObjectRef<K> {
         ObjectRef {
             dyntype,
-            name: self.name.clone().into(),
-            namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone().into()),
+            name: self.name().to_owned(),
+            namespace: (self.namespace > 0).then(|| self.namespace().to_owned()),
             extra: ObjectRefExtra::default(),
         }
     }
@@ -61,7 +75,7 @@ impl ObjectKey {
 /// As `namespace/name`.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { namespace, name } = self;
+        let (namespace, name) = self.parts();
         if namespace.is_empty() {
             f.write_str(name)
         } else {
@@ -70,9 +84,15 @@ impl fmt::Display for ObjectKey {
     }
 }
 
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectKey({self})")
+    }
+}
+
 impl Named for ObjectKey {
     fn parts(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
+        (self.namespace(), self.name())
     }
 }
 
@@ -105,5 +125,32 @@ impl PartialOrd for dyn Named + '_ {
 impl Ord for dyn Named + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
         self.parts().cmp(&other.parts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, ObjectKey};
+
+    #[test]
+    fn keys_are_ordered_by_namespace_and_then_by_name() {
+        let parts = [
+            (None, "a"),
+            (None, "b"),
+            (Some("x"), ""),
+            (Some("x"), "b"),
+            (Some("x-y"), "a"),
+            (Some("x.y"), "a"),
+            (Some("xa"), "a"),
+        ];
+        let keys = parts.map(|(namespace, name)| ObjectKey::new(namespace, name));
+        assert!(keys.is_sorted());
+        for (key, (namespace, name)) in keys.iter().zip(parts) {
+            assert_eq!(key.parts(), (namespace.unwrap_or_default(), name));
+            for other in &keys {
+                let (one, two): (&dyn Named, &dyn Named) = (key, other);
+                assert_eq!(key.cmp(other), one.cmp(two));
+            }
+        }
     }
 }

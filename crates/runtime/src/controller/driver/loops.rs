@@ -75,12 +75,17 @@ impl Loops {
             Timer::Retry => loops::Cause::Retry,
         });
         let causes = ended.causes.iter().map(|cause| tell_cause(cause, &own));
+        let causes = timer.into_iter().chain(causes).collect();
+        let mut told = Vec::with_capacity(writes.len());
+        for write in writes {
+            told.push(tell_write(write, &told, &own));
+        }
         let run = loops::Run {
             started: ended.started,
-            causes: timer.into_iter().chain(causes).collect(),
-            object: own.clone(),
+            causes,
+            object: own,
             failed: ended.failed,
-            writes: writes.iter_mut().map(tell_write).collect(),
+            writes: told,
         };
         let answer = detector.finished(ended.now, key, &run);
         if let Some(incident) = &answer.report {
@@ -139,12 +144,23 @@ fn tell_cause(cause: &Cause, own: &Object) -> loops::Cause {
     }
 }
 
-fn tell_write(write: &mut client::Write) -> loops::Write {
+/// A write for the detector. Most runs write the same objects several times, or their own, by the same
+/// name.
+fn tell_write(write: &mut client::Write, told: &[loops::Write], own: &Object) -> loops::Write {
     // An answer that is no object tells no kind; its name in paths serves as well.
     let kind = write.kind.as_deref().unwrap_or(&write.resource);
+    let (namespace, name) = (write.namespace.as_deref(), &*write.name);
+    let is_it = |object: &&Object| {
+        *object.name == *name && *object.kind == *kind && object.namespace.as_deref() == namespace
+    };
+    let mut known = told.iter().map(|write| &write.object).chain([own]);
+    let object = known.find(is_it).cloned();
+    let manager = write.field_manager.as_deref();
+    let mut managers = told.iter().filter_map(|write| write.manager.as_ref());
+    let known = manager.and_then(|manager| managers.find(|known| ***known == *manager));
     loops::Write {
-        object: Object::new(kind, write.namespace.as_deref(), &write.name),
-        manager: write.field_manager.as_deref().map(Arc::from),
+        object: object.unwrap_or_else(|| Object::new(kind, namespace, name)),
+        manager: known.cloned().or_else(|| manager.map(Arc::from)),
         changed: write.changed,
         sight: write.sight.take(),
     }

@@ -8,15 +8,13 @@ use crate::{
     },
     reflector::ObjectKey,
 };
+use hashbrown::HashMap;
 use homeostat_core::{
     time::Time,
     unseen::{Expected, Unseen},
 };
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use rustc_hash::FxBuildHasher;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 /// How many own writes are remembered until their events come. Those of the runs that are under way
 /// and of the moments after them are some hundreds at most.
@@ -34,13 +32,14 @@ pub(super) struct Writes {
 /// Whose write led to a version of an object.
 #[derive(Default)]
 struct Own {
-    writers: BTreeMap<Mark, ObjectKey>,
+    /// Looked at for every event, and never walked through.
+    writers: HashMap<Mark, ObjectKey, FxBuildHasher>,
     /// In the order of writing.
     order: VecDeque<Mark>,
 }
 
 /// What tells the event of a write, with the number of the source that it comes from.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Mark {
     Version(usize, u64),
     Gone(usize, Box<str>),
@@ -71,14 +70,15 @@ impl Writes {
     /// Takes in what a run of `key` has written: from now on its events are known as its own.
     pub(super) fn remember(&mut self, key: &ObjectKey, writes: &[Write]) {
         for write in writes {
-            for source in self.covers.sources_of(write) {
+            let Self { covers, own, .. } = self;
+            covers.each_source_of(write, |source| {
                 if let Some(version) = write.number() {
-                    self.own.add(Mark::Version(source, version), key);
+                    own.add(Mark::Version(source, version), key);
                 }
                 if let Some(uid) = write.uid.as_deref().filter(|_| write.gone) {
-                    self.own.add(Mark::Gone(source, uid.into()), key);
+                    own.add(Mark::Gone(source, uid.into()), key);
                 }
-            }
+            });
         }
     }
 
