@@ -92,6 +92,51 @@ pub(super) fn not_kept(sent: &Value, after: &Value) -> Vec<Path> {
         .collect()
 }
 
+/// The places that a request for the whole object leaves out and that have kept their values all the same: the
+/// server has put them back.
+pub(super) fn put_back(sent: &Value, before: &Value, after: &Value) -> Vec<Path> {
+    let mut walk = Walk {
+        object: after,
+        found: Vec::new(),
+    };
+    if let Value::Object(sent) = sent {
+        for (name, sent) in sent {
+            let [before, after] = [before, after].map(|object| object.get(name));
+            if let (Some(before), Some(after)) = (before, after)
+                && !["apiVersion", "kind", "metadata"].contains(&name.as_str())
+            {
+                walk.put_back(&Path::default().member(name), sent, before, after);
+            }
+        }
+    }
+    walk.found
+        .into_iter()
+        .map(|difference| difference.path)
+        .collect()
+}
+
+/// The innermost place that holds all that a request says.
+pub(super) fn place(sent: &Value) -> Path {
+    let (mut path, mut value) = (Path::default(), sent);
+    while let Value::Object(members) = value {
+        let in_metadata = matches!(path.segments(), [Segment::Member(name)] if name == "metadata");
+        let is_said = |(name, below): &(&String, &Value)| match name.as_str() {
+            "apiVersion" | "kind" => !path.segments().is_empty(),
+            "metadata" if path.segments().is_empty() => {
+                CLIENTS_OWN.iter().any(|name| below.get(name).is_some())
+            }
+            name => !name.starts_with('$') && (!in_metadata || CLIENTS_OWN.contains(&name)),
+        };
+        let mut said = members.iter().filter(is_said);
+        let (Some((name, below)), None) = (said.next(), said.next()) else {
+            break;
+        };
+        path = path.member(name);
+        value = below;
+    }
+    path
+}
+
 /// A walk through two values.
 struct Walk<'v> {
     /// The object whose `managedFields` tell which lists are maps.
@@ -225,6 +270,38 @@ impl Walk<'_> {
         }
     }
 
+    /// What is not in `sent`, and in both others.
+    fn put_back(&mut self, path: &Path, sent: &Value, before: &Value, after: &Value) {
+        match (sent, before, after) {
+            (Value::Object(sent), Value::Object(before), Value::Object(after)) => {
+                for (name, after) in after {
+                    let before = before.get(name).unwrap_or(&Value::Null);
+                    let sent = sent.get(name).unwrap_or(&Value::Null);
+                    self.put_back(&path.member(name), sent, before, after);
+                }
+            }
+            (Value::Array(sent), Value::Array(before), Value::Array(after)) => {
+                let Some(keys) = self.keys(path, &[sent, before, after]) else {
+                    return;
+                };
+                for element in after {
+                    let key = element.as_object().and_then(|element| key(element, &keys));
+                    let Some(key) = key else { continue };
+                    let mut lists = [sent, before].map(|list| list.iter());
+                    let [sent, before] =
+                        lists.each_mut().map(|list| list.find(|one| has(one, &key)));
+                    if let (Some(sent), Some(before)) = (sent, before) {
+                        self.put_back(&path.then(Segment::Keyed(key)), sent, before, element);
+                    }
+                }
+            }
+            (Value::Null, before, after) if before == after && !is_empty(after) => {
+                self.add(path, false);
+            }
+            _ => {}
+        }
+    }
+
     /// The members that tell apart the elements of lists.
     fn keys(&self, path: &Path, lists: &[&[Value]]) -> Option<Vec<String>> {
         let tell_apart = |keys: &Vec<String>| {
@@ -236,6 +313,16 @@ impl Walk<'_> {
             let mut usual = USUAL_KEYS.iter().map(|&name| vec![name.to_owned()]);
             usual.find(tell_apart)
         })
+    }
+}
+
+/// Whether a value says no more than its absence to many kinds.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

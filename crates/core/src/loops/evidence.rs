@@ -3,12 +3,14 @@
 //! No bodies are kept: of each place that a run has changed there is a [`Trace`], with the digests
 //! and the shortened text of what stood there.
 
-use super::difference::{Difference, differences, not_kept};
+use super::difference::{Difference, differences, not_kept, place, put_back};
+use super::managed::{self, Manager};
 use super::path::Path;
 use super::trace::{Fight, Mark, Seen, Trace};
 use super::{Cause, Change, Config, Finding, Form, Object, Run, Sight, Verdict, Write};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Of how many objects that a key writes there are traces, and of how many places in each. Whoever
 /// writes more has a loop that shows in these, too.
@@ -55,6 +57,10 @@ struct Watched {
     runs: u32,
     /// The generation when it was last written.
     generation: Option<Value>,
+    /// By which name it is written.
+    writer: Option<Arc<str>>,
+    /// Where all is that was sent in vain, and who owns something there.
+    in_vain: Option<(Path, Vec<Manager>)>,
 }
 
 /// What it takes to be found guilty.
@@ -165,6 +171,11 @@ impl Evidence {
                 new: text(last),
                 secret: false,
                 managers: Vec::new(),
+                writer: self
+                    .created
+                    .iter()
+                    .rev()
+                    .find_map(|object| self.objects.get(object)?.writer()),
             }],
             omitted: 0,
         })
@@ -199,6 +210,7 @@ impl Watched {
             return;
         };
         self.runs += 1;
+        self.writer.clone_from(&write.manager);
         let seen = Seen {
             kind,
             before: first.before.as_ref(),
@@ -226,6 +238,9 @@ impl Watched {
         }
         let unchanged = touched.is_empty();
         self.unchanged += u32::from(unchanged);
+        if unchanged {
+            self.take_in_vain(&sights, last);
+        }
         // An object that has no new version has not woken anybody.
         let woke = writes.iter().any(|write| write.changed != Some(false));
         let own = matches!(kind, Kind::Own { .. });
@@ -235,9 +250,7 @@ impl Watched {
                 trace.changed(&path, reordered, &sights, &seen);
             }
         }
-        for sight in &sights {
-            self.take_not_kept(sight, &seen);
-        }
+        self.take_not_kept(&sights, &seen, unchanged);
         for (path, trace) in &mut self.traces {
             trace.last = Some(Mark::of(path, seen.after));
         }
@@ -249,18 +262,42 @@ impl Watched {
         (known || self.traces.len() < PATHS).then(|| self.traces.entry(path.clone()).or_default())
     }
 
-    fn take_not_kept(&mut self, sight: &Sight, seen: &Seen<'_>) {
-        let Some(after) = sight.after.as_ref().filter(|_| sight.form != Form::Other) else {
-            return;
-        };
-        for path in not_kept(&sight.sent, after) {
-            let sent = path.find(&sight.sent);
+    fn take_not_kept(&mut self, sights: &[&Sight], seen: &Seen<'_>, unchanged: bool) {
+        let mut found: BTreeMap<Path, (&Value, &Value)> = BTreeMap::new();
+        for sight in sights.iter().filter(|sight| sight.form != Form::Other) {
+            let Some(after) = &sight.after else { continue };
+            let mut paths = not_kept(&sight.sent, after);
+            // A default that is left out of a whole object is put back. That matters if nothing else was changed.
+            if let Some(before) = &sight.before
+                && sight.form == Form::Whole
+                && unchanged
+            {
+                paths.extend(put_back(&sight.sent, before, after));
+            }
+            found.extend(paths.into_iter().map(|path| (path, (&sight.sent, after))));
+        }
+        for (path, (sent, after)) in found {
             if let Some(trace) = self.trace(&path) {
                 trace.not_kept += 1;
-                trace.old = seen.text(sent);
+                trace.old = seen.text(path.find(sent));
                 trace.new = seen.text(path.find(after));
+                trace.managers.extend(managed::owners(after, &path));
             }
         }
+    }
+
+    /// Takes in that the last of these writes has changed nothing, nor did those before it.
+    fn take_in_vain(&mut self, sights: &[&Sight], last: &Sight) {
+        let mut sent = sights
+            .iter()
+            .filter(|sight| sight.form != Form::Other)
+            .map(|sight| place(&sight.sent));
+        let Some(first) = sent.next() else { return };
+        let before = self.in_vain.take().map_or(first.clone(), |(path, _)| path);
+        let path = sent.fold(before.common(&first), |path, sent| path.common(&sent));
+        let owners = last.after.as_ref();
+        let owners = owners.map_or_else(Vec::new, |after| managed::owners(after, &path));
+        self.in_vain = Some((path, owners));
     }
 
     fn judge(&self, object: &Object, standard: Standard<'_>) -> Option<Finding> {
@@ -279,23 +316,23 @@ impl Watched {
                 with: first.opponent.clone(),
                 own_name: first.own_name,
             };
-            return Some(finding(object, verdict, &fought));
+            return Some(self.finding(object, verdict, &fought));
         }
         let reordered = select(&|trace| trace.reordered >= proof);
         if looping {
             let flipped = select(&|trace| trace.flipped >= proof);
             if !flipped.is_empty() {
-                return Some(finding(object, Verdict::FlipFlop, &flipped));
+                return Some(self.finding(object, Verdict::FlipFlop, &flipped));
             }
         }
         if !reordered.is_empty() {
-            return Some(finding(object, Verdict::Order, &reordered));
+            return Some(self.finding(object, Verdict::Order, &reordered));
         }
         if looping {
             let new = select(&|trace| own(trace) && !trace.by_server);
             let progress = new.iter().all(|(_, trace)| trace.course.is_some());
             if !new.is_empty() && (!progress || standard.progress_is_over()) {
-                return Some(finding(object, Verdict::NotDeterministic, &new));
+                return Some(self.finding(object, Verdict::NotDeterministic, &new));
             }
             if !new.is_empty() {
                 return None;
@@ -308,14 +345,59 @@ impl Watched {
             let mut reverted = select(&|trace| trace.not_kept >= proof);
             reverted.extend(by_server);
             return Some(if reverted.is_empty() {
-                finding(object, Verdict::Unchanged, &[])
+                self.unchanged(object)
             } else {
                 reverted.sort_by_key(|(path, _)| *path);
                 reverted.dedup_by_key(|(path, _)| *path);
-                finding(object, Verdict::Reverted, &reverted)
+                self.finding(object, Verdict::Reverted, &reverted)
             });
         }
         None
+    }
+
+    fn finding(&self, object: &Object, verdict: Verdict, traces: &[(&Path, &Trace)]) -> Finding {
+        let change = |(path, trace): &(&Path, &Trace)| Change {
+            path: (*path).clone(),
+            old: trace.old.clone(),
+            new: trace.new.clone(),
+            secret: object.is_secret(),
+            managers: trace.managers.iter().cloned().collect(),
+            writer: self.writer(),
+        };
+        Finding {
+            object: object.clone(),
+            verdict,
+            changes: traces.iter().take(Finding::CHANGES).map(change).collect(),
+            omitted: traces.len().saturating_sub(Finding::CHANGES),
+        }
+    }
+
+    /// No place has changed, so it is told where the request wanted to.
+    fn unchanged(&self, object: &Object) -> Finding {
+        let writer = self.writer();
+        let change = |(path, owners): &(Path, Vec<Manager>)| Change {
+            path: path.clone(),
+            old: None,
+            new: None,
+            secret: object.is_secret(),
+            // What others own there is not what this is about.
+            managers: owners
+                .iter()
+                .filter(|owner| Some(&owner.name) == writer.as_ref())
+                .cloned()
+                .collect(),
+            writer: writer.clone(),
+        };
+        Finding {
+            object: object.clone(),
+            verdict: Verdict::Unchanged,
+            changes: self.in_vain.iter().map(change).collect(),
+            omitted: 0,
+        }
+    }
+
+    fn writer(&self) -> Option<String> {
+        self.writer.as_deref().map(Into::into)
     }
 }
 
@@ -337,20 +419,4 @@ fn fight(kind: &Kind, run: &Run, object: &Object, same_generation: bool) -> Figh
 
 fn generation(object: Option<&Value>) -> Option<Value> {
     object?.get("metadata")?.get("generation").cloned()
-}
-
-fn finding(object: &Object, verdict: Verdict, traces: &[(&Path, &Trace)]) -> Finding {
-    let change = |(path, trace): &(&Path, &Trace)| Change {
-        path: (*path).clone(),
-        old: trace.old.clone(),
-        new: trace.new.clone(),
-        secret: object.is_secret(),
-        managers: trace.managers.iter().cloned().collect(),
-    };
-    Finding {
-        object: object.clone(),
-        verdict,
-        changes: traces.iter().take(Finding::CHANGES).map(change).collect(),
-        omitted: traces.len().saturating_sub(Finding::CHANGES),
-    }
 }

@@ -26,7 +26,8 @@ pub struct Finding {
     pub object: Object,
     /// What is wrong.
     pub verdict: Verdict,
-    /// Where it is seen; at most [`Finding::CHANGES`].
+    /// Where it is seen; at most [`Finding::CHANGES`]. In case of [`Verdict::Unchanged`], the place that holds
+    /// all that is sent.
     pub changes: Vec<Change>,
     /// At how many more places it is seen.
     pub omitted: usize,
@@ -70,6 +71,8 @@ pub struct Change {
     pub secret: bool,
     /// Whom the server names as owners of the field, in order of their names.
     pub managers: Vec<Manager>,
+    /// The field manager that the reconciler itself writes by, if that is known.
+    pub writer: Option<String>,
 }
 
 // === impl Incident ===
@@ -261,6 +264,7 @@ impl fmt::Display for Change {
             new,
             secret,
             managers,
+            writer,
         } = self;
         write!(f, "{path}")?;
         if *secret {
@@ -273,6 +277,11 @@ impl fmt::Display for Change {
             let before = if at == 0 { ", written by " } else { " and " };
             write!(f, "{before}{manager}")?;
         }
-        Ok(())
+        match writer {
+            Some(writer) if managers.iter().all(|manager| manager.name != *writer) => {
+                write!(f, ", sent by {writer}")
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }

@@ -40,6 +40,14 @@ impl Path {
         self.then(Segment::Member(name.to_owned()))
     }
 
+    /// The innermost place that holds both.
+    #[must_use]
+    pub(super) fn common(&self, other: &Self) -> Self {
+        let both = self.0.iter().zip(&other.0);
+        let same = both.take_while(|(one, other)| one == other);
+        Self(same.map(|(segment, _)| segment.clone()).collect())
+    }
+
     /// The innermost element of a list on the way; `None` if there is none.
     pub(super) fn list(&self) -> Option<Self> {
         let element = |segment: &Segment| match segment {

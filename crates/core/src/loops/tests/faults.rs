@@ -68,7 +68,7 @@ fn a_time_in_a_condition() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: nondeterministic value: it is another one in each run
-              .status.conditions[type=Ready].lastTransitionTime: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z"
+              .status.conditions[type=Ready].lastTransitionTime: "2026-01-01T00:00:23Z" -> "2026-01-01T00:00:24Z", sent by site-operator
               What to do: derive the value from what is observed, or write it only when something else has changed.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -112,7 +112,7 @@ fn the_order_of_a_map() {
         expect![[r#"
             reconcile loop: 14 runs in 330ms, and no end
             Deployment default/blog: same set in another order each time
-              .spec.template.spec.containers[name=app].env: [{"name":"B","value":"2"},{"name":"C","value":"3"},{"name":"A","value":"1"}] -> [{"name":"C","value":"3"},{"name":"A","value":"1"},{"name":"B","value":"2"}]
+              .spec.template.spec.containers[name=app].env: [{"name":"B","value":"2"},{"name":"C","value":"3"},{"name":"A","value":"1"}] -> [{"name":"C","value":"3"},{"name":"A","value":"1"},{"name":"B","value":"2"}], sent by site-operator
               What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -135,7 +135,7 @@ fn the_order_of_a_map_in_a_text() {
         expect![[r#"
             reconcile loop: 14 runs in 330ms, and no end
             Site default/blog: same set in another order each time
-              .metadata.annotations["example.com/config"]: "{\"b\":2,\"a\":1}" -> "{\"a\":1,\"b\":2}"
+              .metadata.annotations["example.com/config"]: "{\"b\":2,\"a\":1}" -> "{\"a\":1,\"b\":2}", sent by site-operator
               What to do: sort the elements, or take them from a BTreeMap instead of a HashMap, before you write them.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -159,7 +159,7 @@ fn a_new_password() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Secret default/blog: nondeterministic value: it is another one in each run
-              .data.password: (not shown)
+              .data.password: (not shown), sent by site-operator
               What to do: derive the value from what is observed, or write it only when something else has changed.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -259,12 +259,12 @@ fn a_fight_over_the_own_spec() {
     check(
         &world,
         expect![[r#"
-        reconcile loop: 14 runs in 655ms, and no end
-        Site default/blog: fight with somebody whom the server does not name: each undoes what the other writes
-          .spec.colour: "" -> "red"
-          What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
-        Until this ends, the object is reconciled less and less often.
-    "#]],
+            reconcile loop: 14 runs in 655ms, and no end
+            Site default/blog: fight with somebody whom the server does not name: each undoes what the other writes
+              .spec.colour: "" -> "red", sent by site-operator
+              What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
+            Until this ends, the object is reconciled less and less often.
+        "#]],
     );
 }
 
@@ -296,7 +296,7 @@ fn a_fight_over_a_container() {
         expect![[r#"
             reconcile loop: 14 runs in 330ms, and no end
             Deployment default/blog: fight with injector: each undoes what the other writes
-              .spec.containers[name=proxy]: {"name":"proxy"} -> nothing, written by injector (Update)
+              .spec.containers[name=proxy]: {"name":"proxy"} -> nothing, written by injector (Update), sent by site-operator
               What to do: let one of the two own the field: apply only the fields that are yours, and leave out those that others set.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -365,7 +365,7 @@ fn a_flip_flop() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: flip-flop within a run: it changes something and changes it back
-              .status.phase: "Ready" -> "Working"
+              .status.phase: "Ready" -> "Working", sent by site-operator
               What to do: collect all that a run wants of an object, and write it once at the end.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -394,7 +394,7 @@ fn delete_and_create() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Deployment default/blog: flip-flop within a run: it changes something and changes it back
-              the whole object
+              the whole object, sent by site-operator
               What to do: collect all that a run wants of an object, and write it once at the end.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -415,7 +415,7 @@ fn a_child_for_each_run() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Job default/blog-00023: nondeterministic value: it is another one in each run
-              .metadata.name: "blog-00022" -> "blog-00023"
+              .metadata.name: "blog-00022" -> "blog-00023", sent by site-operator
               What to do: derive the value from what is observed, or write it only when something else has changed.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -435,7 +435,7 @@ fn cleared_and_allocated_again() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Service default/blog: reverted by the server: it does not keep what is sent
-              .spec.ports[port=80,protocol=TCP].nodePort: 30006 -> 30013
+              .spec.ports[port=80,protocol=TCP].nodePort: 30006 -> 30013, sent by site-operator
               What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -468,11 +468,41 @@ fn never_as_it_was_sent() {
         expect![[r#"
             needless writes: 54 runs in 1.33s changed nothing
             Deployment default/blog: reverted by the server: it does not keep what is sent
-              .spec.colour: "red" -> nothing
-              .spec.cpu: "1000m" -> "1"
-              .spec.replicas: nothing -> 1
+              .spec.colour: "red" -> nothing, sent by site-operator
+              .spec.cpu: "1000m" -> "1", sent by site-operator
+              .spec.replicas: nothing -> 1, sent by site-operator
               What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
         "#]],
+    );
+}
+
+/// The same, by one who sends the whole object: a default that is left out is put back.
+#[test]
+fn a_default_that_is_left_out() {
+    let fields = || json!({ "f:spec": { "f:replicas": {}, "f:colour": {} } });
+    let live = object(
+        &json!({ "spec": { "replicas": 1, "colour": "red" } }),
+        &[("site-operator", fields())],
+    );
+    let mut world = World::new(Config::default());
+    for _ in 0..100 {
+        world.write(
+            deployment(),
+            Form::Whole,
+            json!({ "spec": { "colour": "red" } }),
+            Some(&live),
+            Some(&live),
+        );
+        world.run(&[Cause::Foreign(None)]);
+    }
+    check(
+        &world,
+        expect![[r#"
+        needless writes: 54 runs in 1.33s changed nothing
+        Deployment default/blog: reverted by the server: it does not keep what is sent
+          .spec.replicas: nothing -> 1, written by site-operator (Update)
+          What to do: compare only the fields that you set, as the server stores them, and do not send what its schema does not have.
+    "#]],
     );
 }
 
@@ -497,6 +527,7 @@ fn an_unchanged_write() {
         expect![[r#"
             needless writes: 54 runs in 1.33s changed nothing
             Deployment default/blog: unchanged write: it is sent, and nothing is new
+              .spec.replicas, sent by site-operator
               What to do: compare with the live object first, and send nothing if it is as wanted.
         "#]],
     );
@@ -512,6 +543,7 @@ fn a_new_version_of_the_same() {
         expect![[r#"
             reconcile loop: 24 runs in 580ms, and no end
             Site default/blog: unchanged write: it is sent, and nothing is new
+              .spec, sent by site-operator
               What to do: compare with the live object first, and send nothing if it is as wanted.
             Until this ends, the object is reconciled less and less often.
         "#]],
@@ -531,7 +563,7 @@ fn a_counter() {
         expect![[r#"
             reconcile loop: 220 runs in 5.48s, and no end
             Site default/blog: nondeterministic value: it is another one in each run
-              .status.runs: 219 -> 220
+              .status.runs: 219 -> 220, sent by site-operator
               What to do: derive the value from what is observed, or write it only when something else has changed.
             Until this ends, the object is reconciled less and less often.
         "#]],

@@ -1,6 +1,6 @@
 //! Paths, owners and differences.
 
-use crate::loops::difference::{differences, not_kept};
+use crate::loops::difference::{differences, not_kept, place, put_back};
 use crate::loops::managed::{latest, owners};
 use crate::loops::{Path, Segment};
 use expect_test::{Expect, expect};
@@ -147,6 +147,79 @@ fn lost(sent: Value, after: Value, expected: Expect) {
     let lost = not_kept(&sent, &after);
     let lines = lost.iter().map(|path| format!("{path}\n"));
     expected.assert_eq(&lines.collect::<String>());
+}
+
+#[test]
+fn what_the_server_has_put_back() {
+    let live = |replicas: u64| {
+        json!({
+            "metadata": { "labels": { "theirs": "x" } },
+            "spec": {
+                "replicas": replicas, "colour": "red", "volumes": [],
+                "containers": [{ "name": "app", "image": "a", "policy": "Always" }, { "name": "theirs", "policy": "x" }],
+            },
+            "status": { "ready": 1 },
+        })
+    };
+    // Without a default, an element's default, an element and the status.
+    let sent = json!({
+        "apiVersion": "v1", "metadata": {},
+        "spec": { "colour": null, "containers": [{ "name": "app", "image": "a" }] },
+    });
+    let check = |before: &Value, expected: Expect| {
+        let found = put_back(&sent, before, &live(1));
+        let lines = found.iter().map(|path| format!("{path}\n"));
+        expected.assert_eq(&lines.collect::<String>());
+    };
+    check(
+        &live(1),
+        expect![[r#"
+            .spec.colour
+            .spec.containers[name=app].policy
+            .spec.replicas
+        "#]],
+    );
+    // What was another value before was set anew.
+    check(
+        &live(2),
+        expect![[r#"
+            .spec.colour
+            .spec.containers[name=app].policy
+        "#]],
+    );
+}
+
+#[test]
+fn where_all_is_that_is_sent() {
+    for (sent, expected) in [
+        (json!({ "status": { "a": 1 } }), ".status.a"),
+        (json!({ "status": { "a": 1, "b": 1 } }), ".status"),
+        (
+            json!({ "apiVersion": "v1", "kind": "Site", "metadata": { "name": "a", "uid": "x" }, "spec": { "list": [{ "a": 1 }] } }),
+            ".spec.list",
+        ),
+        (
+            json!({ "metadata": { "name": "a", "annotations": { "a/b": "c" } } }),
+            ".metadata.annotations[\"a/b\"]",
+        ),
+        (
+            json!({ "metadata": { "labels": {} }, "spec": { "a": 1 } }),
+            "the whole object",
+        ),
+        (
+            json!({ "spec": { "kind": "x", "$patch": "merge" } }),
+            ".spec.kind",
+        ),
+        (Value::Null, "the whole object"),
+    ] {
+        assert_eq!(place(&sent).to_string(), expected);
+    }
+    let path = place(&json!({ "spec": { "a": { "b": 1 } } }));
+    assert_eq!(
+        path.common(&place(&json!({ "spec": { "a": { "c": 1 } } })))
+            .to_string(),
+        ".spec.a"
+    );
 }
 
 #[test]
