@@ -56,13 +56,17 @@
 //!   and none puts back what somebody else has changed.
 //! - Runs by timers. A status that changes at each poll is what polling is for.
 //! - Runs that fail, and those that try again: backoff slows them down.
+//! - What others ask for with a value that the reconciler takes away when it is done, if the run has something to
+//!   show for it: anything new that it wrote.
 //! - Progress that ends: fewer steps than [`Config::runs`], or numbers that only grow or only shrink
 //!   and are done in fewer than [`Config::progress`].
 //!
 //! # Caveats
 //!
-//! A handshake, in which others set the same value over and over and the reconciler takes it away
-//! each time, looks like a fight once it happens more than [`Config::again`] times without a pause.
+//! A handshake, in which others set the same value over and over and the reconciler takes it away each time and
+//! writes nothing else, looks like a fight once it happens more than [`Config::again`] times without a pause: what
+//! it did was outside of Kubernetes. And a fight by taking away is not seen while each of these runs writes
+//! something new as well.
 
 mod detector;
 mod difference;

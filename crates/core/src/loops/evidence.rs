@@ -6,7 +6,7 @@
 use super::difference::{Difference, differences, not_kept, place, put_back};
 use super::managed::{self, Manager};
 use super::path::Path;
-use super::trace::{Fight, Mark, Seen, Trace};
+use super::trace::{Fight, Mark, Seen, Trace, is_answer};
 use super::{Cause, Change, Config, Finding, Form, Object, Run, Sight, Verdict, Write};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -106,6 +106,10 @@ impl Evidence {
         for write in &run.writes {
             written.entry(&write.object).or_default().push(write);
         }
+        let answers = written.iter().any(|(object, writes)| {
+            let watched = self.objects.get(*object);
+            is_news(watched, kind, run, object, writes)
+        });
         let mut creates = false;
         for (object, writes) in written {
             if let Kind::Own { .. } = kind
@@ -119,7 +123,7 @@ impl Evidence {
             }
             if self.objects.contains_key(object) || self.objects.len() < OBJECTS {
                 let watched = self.objects.entry(object.clone()).or_default();
-                watched.take(kind, run, object, &writes);
+                watched.take(kind, run, object, &writes, answers);
             }
         }
         self.creations += u32::from(creates);
@@ -197,7 +201,7 @@ fn rank(verdict: &Verdict) -> u8 {
 // === impl Watched ===
 
 impl Watched {
-    fn take(&mut self, kind: &Kind, run: &Run, object: &Object, writes: &[&Write]) {
+    fn take(&mut self, kind: &Kind, run: &Run, object: &Object, writes: &[&Write], answers: bool) {
         let sights: Option<Vec<&Sight>> = writes.iter().map(|w| w.sight.as_deref()).collect();
         let (Some(sights), Some(write)) = (sights, writes.last()) else {
             // What was written unseen is not to be taken for somebody else's change.
@@ -217,12 +221,8 @@ impl Watched {
             after: last.after.as_ref(),
             manager: write.manager.as_ref(),
             secret: object.is_secret(),
-            fight: fight(
-                kind,
-                run,
-                object,
-                self.generation == generation(first.before.as_ref()),
-            ),
+            fight: fight(kind, run, object, Some(self), first),
+            answers,
             echoed: matches!(kind, Kind::Own { echoes } if echoes.contains(object)),
         };
         for (path, trace) in &mut self.traces {
@@ -254,7 +254,7 @@ impl Watched {
         for (path, trace) in &mut self.traces {
             trace.last = Some(Mark::of(path, seen.after));
         }
-        self.generation = generation(seen.after);
+        self.generation = generation(seen.after).cloned();
     }
 
     fn trace(&mut self, path: &Path) -> Option<&mut Trace> {
@@ -401,9 +401,48 @@ impl Watched {
     }
 }
 
+/// Whether these writes make something that the last run did not leave so, besides what they take away from the
+/// object and what follows from a new generation.
+fn is_news(
+    watched: Option<&Watched>,
+    kind: &Kind,
+    run: &Run,
+    object: &Object,
+    writes: &[&Write],
+) -> bool {
+    let mut sights = writes.iter().filter_map(|write| write.sight.as_deref());
+    sights.any(|sight| {
+        let fight = fight(kind, run, object, watched, sight);
+        let (before, after) = (sight.before.as_ref(), sight.after.as_ref());
+        differences(before, after)
+            .iter()
+            .any(|Difference { path, .. }| {
+                let last = watched.and_then(|watched| watched.traces.get(path)?.last);
+                let came_or_went = path.segments().is_empty();
+                let is_there = after.is_some_and(|after| path.find(after).is_some());
+                let is_put_back =
+                    || last.is_some_and(|last| last.exact == Mark::of(path, after).exact);
+                (came_or_went || is_there)
+                    && match fight {
+                        Fight::Possible => !is_put_back(),
+                        Fight::OverSpec => !is_answer(path) && !is_put_back(),
+                        Fight::Impossible => true,
+                    }
+            })
+    })
+}
+
 /// Whether what somebody else did to the object may be what has caused the run. If it was the change
 /// of something else, the write is the answer to that.
-fn fight(kind: &Kind, run: &Run, object: &Object, same_generation: bool) -> Fight {
+fn fight(
+    kind: &Kind,
+    run: &Run,
+    object: &Object,
+    watched: Option<&Watched>,
+    first: &Sight,
+) -> Fight {
+    let same_generation = watched.and_then(|watched| watched.generation.as_ref())
+        == generation(first.before.as_ref());
     let own_event = |cause: &Cause| match cause {
         Cause::Foreign(whose) => whose.as_ref().is_none_or(|whose| whose == object),
         Cause::First | Cause::Desired | Cause::Timer | Cause::Retry | Cause::Own => false,
@@ -417,6 +456,6 @@ fn fight(kind: &Kind, run: &Run, object: &Object, same_generation: bool) -> Figh
     }
 }
 
-fn generation(object: Option<&Value>) -> Option<Value> {
-    object?.get("metadata")?.get("generation").cloned()
+fn generation(object: Option<&Value>) -> Option<&Value> {
+    object?.get("metadata")?.get("generation")
 }

@@ -66,6 +66,8 @@ pub(super) struct Seen<'a> {
     pub(super) fight: Fight,
     /// Whether somebody else's change of this object is among the causes of the run.
     pub(super) echoed: bool,
+    /// Whether the run makes something new, of whichever object.
+    pub(super) answers: bool,
 }
 
 // === impl Mark ===
@@ -188,13 +190,13 @@ impl Trace {
         let again = last.like == after.like && before.exact != after.exact;
         let possible = match seen.fight {
             Fight::Possible => true,
-            Fight::OverSpec => !path.segments().first().is_some_and(is_answer),
+            Fight::OverSpec => !is_answer(path),
             Fight::Impossible => false,
         };
-        // Who takes away what others add may just do what they ask for, if it is another thing each
-        // time.
-        let same_fight =
-            after.exact.is_some() || self.theirs.is_none_or(|theirs| theirs.like == before.like);
+        // Who takes away what others add may just do what they ask for: if it is another thing each time, or if
+        // there is something to show for it.
+        let same_fight = after.exact.is_some()
+            || !seen.answers && self.theirs.is_none_or(|theirs| theirs.like == before.like);
         changed && again && same_fight && possible
     }
 
@@ -237,7 +239,8 @@ fn is_string_data(path: &Path, sent: &Value) -> bool {
     }
 }
 
-/// Whether it is a part of the object that a write may answer a new generation in.
-fn is_answer(part: &Segment) -> bool {
-    matches!(part, Segment::Member(name) if name == "status" || name == "metadata")
+/// Whether it is in a part of the object that a write may answer a new generation in.
+pub(super) fn is_answer(path: &Path) -> bool {
+    let first = path.segments().first();
+    matches!(first, Some(Segment::Member(name)) if name == "status" || name == "metadata")
 }

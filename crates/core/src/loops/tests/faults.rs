@@ -1,7 +1,7 @@
 //! Each fault of a reconciler, as small as it can be, and its report.
 
 use super::{World, deployment, object, site};
-use crate::loops::{Cause, Config, Form, Object};
+use crate::loops::{Cause, Config, Form, Object, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -301,6 +301,57 @@ fn a_fight_over_a_container() {
             Until this ends, the object is reconciled less and less often.
         "#]],
     );
+}
+
+/// An annotation that somebody else puts there is removed each time, and nothing else is done. What follows from a
+/// new generation or is put back as well is nothing to show for it.
+#[test]
+fn a_fight_over_what_is_added() {
+    for also in [false, true] {
+        let state = |theirs: bool, generation: u64| {
+            let mut object =
+                json!({ "metadata": { "generation": generation, "labels": { "side": "ours" } } });
+            if theirs {
+                object["metadata"]["labels"]["side"] = json!("theirs");
+                object["metadata"]["annotations"]["policy"] = json!("strict");
+            }
+            if also {
+                object["spec"]["colour"] = json!(if theirs { "blue" } else { "red" });
+                object["status"]["observed"] = json!(generation);
+            }
+            object
+        };
+        let mut world = World::new(Config::default());
+        for n in 1..30 {
+            let [theirs, ours] = if also { [2 * n - 1, 2 * n] } else { [1, 1] };
+            let (before, after) = (state(true, theirs), state(false, ours));
+            world.write(
+                site(),
+                Form::Whole,
+                after.clone(),
+                Some(&before),
+                Some(&after),
+            );
+            world.run(&[Cause::Desired]);
+            world.run(&[Cause::Own]);
+        }
+        let [report] = &*world.reports else {
+            panic!("{}", world.report());
+        };
+        let changes = report.findings[0].changes.iter();
+        let paths: Vec<String> = changes.map(|change| change.path.to_string()).collect();
+        assert!(
+            matches!(report.verdict(), Verdict::Fight { .. }),
+            "{report}"
+        );
+        // A new generation may be what is answered in the metadata.
+        let expected: &[&str] = if also {
+            &[".spec.colour"]
+        } else {
+            &[".metadata.annotations.policy", ".metadata.labels.side"]
+        };
+        assert_eq!(paths, expected);
+    }
 }
 
 /// F4: two controllers go by the same name.

@@ -2,7 +2,7 @@
 
 use super::{World, deployment, site};
 use crate::loops::{Cause, Config, Form, Object};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How often each thing happens.
@@ -186,6 +186,66 @@ fn requests_that_are_taken_away() {
         );
         world.run(&[Cause::Desired]);
         world.run(&[Cause::Own]);
+    });
+}
+
+/// The same request over and over, each time with something to show for it: a restarted Deployment, a time in the
+/// status, a deleted pod, a new Job.
+#[test]
+fn requests_that_say_the_same() {
+    let take_away = |world: &mut World| {
+        let asked = json!({ "metadata": { "generation": 1, "annotations": { "do": "it" } } });
+        world.write(
+            site(),
+            Form::Merge,
+            json!({ "metadata": { "annotations": { "do": null } } }),
+            Some(&asked),
+            Some(&json!({ "metadata": { "generation": 1 } })),
+        );
+    };
+    let run = |world: &mut World| {
+        world.run(&[Cause::Desired]);
+        world.run(&[Cause::Own]);
+    };
+    check(|world, n| {
+        let state = |n: u64| json!({ "spec": { "annotations": { "restarted": n } } });
+        world.write(
+            deployment(),
+            Form::Merge,
+            state(n),
+            Some(&state(n - 1)),
+            Some(&state(n)),
+        );
+        take_away(world);
+        run(world);
+    });
+    check(|world, n| {
+        take_away(world);
+        let state = |n: u64| json!({ "metadata": { "generation": 1 }, "status": { "last": n.to_string() } });
+        let (before, after) = (state(n - 1), state(n));
+        world.write(
+            site(),
+            Form::Merge,
+            after.clone(),
+            Some(&before),
+            Some(&after),
+        );
+        run(world);
+    });
+    check(|world, n| {
+        // The pod is made anew under its name, or under another one.
+        for name in ["blog-0".to_owned(), format!("blog-{n:05}")] {
+            let pod = Object::new("Pod", Some("default"), &name);
+            world.write(pod, Form::Other, Value::Null, Some(&json!({})), None);
+        }
+        take_away(world);
+        run(world);
+    });
+    check(|world, n| {
+        let job = Object::new("Job", Some("default"), &format!("blog-{n}"));
+        world.write(job, Form::Whole, json!({}), None, Some(&json!({})));
+        take_away(world);
+        run(world);
     });
 }
 

@@ -17,6 +17,8 @@ enum Step {
     Label(u8),
     /// Somebody writes a part of the status that is not the reconciler's.
     Probe(u8),
+    /// Somebody asks for something, which is told by taking the request away.
+    Ask,
     /// A timer fires.
     Tick,
     /// The key runs, if there is a cause.
@@ -51,7 +53,7 @@ impl Small {
         Self {
             world: World::new(Config::default()),
             manner,
-            site: json!({ "metadata": { "generation": 1, "labels": {} }, "spec": { "replicas": 1 }, "status": {} }),
+            site: json!({ "metadata": { "generation": 1, "labels": {}, "annotations": { "do": null } }, "spec": { "replicas": 1 }, "status": {} }),
             child: json!({ "metadata": { "generation": 1 }, "spec": { "replicas": 0 }, "status": { "ready": 0 } }),
             causes: vec![Cause::First],
             runs: 0,
@@ -89,6 +91,11 @@ impl Small {
                     self.cause(Cause::Foreign(Some(site())));
                 }
             }
+            Step::Ask => {
+                if replace(&mut self.site["metadata"]["annotations"]["do"], json!("it")) {
+                    self.cause(Cause::Desired);
+                }
+            }
             Step::Tick => self.cause(Cause::Timer),
             Step::Run => self.run(false),
             Step::Fail => self.run(true),
@@ -120,6 +127,10 @@ impl Small {
             site_["status"]["message"] = json!(format!("{ready} of {wanted}"));
             site_["status"]["team"] = self.site["metadata"]["labels"]["team"].clone();
             site_["status"]["observedGeneration"] = self.site["metadata"]["generation"].clone();
+            if site_["metadata"]["annotations"]["do"].is_string() {
+                site_["metadata"]["annotations"]["do"] = Value::Null;
+                site_["status"]["done"] = json!(format!("{:?}", self.world.now));
+            }
             if causes.contains(&Cause::Timer) {
                 site_["status"]["polled"] = json!(format!("{:?}", self.world.now));
             }
@@ -175,6 +186,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Progress),
         1 => (0..9u8).prop_map(Step::Label),
         1 => (0..9u8).prop_map(Step::Probe),
+        2 => Just(Step::Ask),
         1 => Just(Step::Tick),
         8 => Just(Step::Run),
         1 => Just(Step::Fail),
