@@ -5,9 +5,11 @@
 
 mod world;
 
+use futures::StreamExt;
 use homeostat::{
-    Action, Config, Controller, WatchStreamExt,
-    controller::Handle,
+    Action, Config, Controller, WatchStreamExt, applier,
+    controller::{Handle, trigger_self},
+    error_policy,
     reflector::{self, ObjectRef, Store},
     watcher,
 };
@@ -22,6 +24,7 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+use tokio::time::Instant;
 use world::{Failure, SECOND, Widget, World, even_backoff, idle, rule, running::Running};
 
 /// What a reconciler here works with: a tracked client, and a store of config maps that is behind.
@@ -643,4 +646,73 @@ async fn the_history_of_an_object_is_told() {
         assert_eq!(line, expected, "{told}");
     }
     assert!(told.ends_with("runs when something happens\n"), "{told}");
+}
+
+/// When each run of an applier that counts up in an annotation of its object started, in tenths of a second, and
+/// what it saw. The store is a second behind.
+async fn runs_of_an_applier(config: Config, fails: bool) -> Vec<(u128, u32)> {
+    let world = World::new(&["a"]).await;
+    let (store, writer) = reflector::store();
+    let watch = watcher(world.all::<Widget>(), watcher::Config::default())
+        .reflect(writer)
+        .applied_objects();
+    let queue = trigger_self::<Widget, _>(watch, ());
+    let widgets: Api<Widget> = Api::default_namespaced(world.wire.tracked());
+    let runs = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&runs);
+    let start = Instant::now();
+    let reconcile = move |widget: Arc<Widget>, _: Arc<()>| {
+        let (widgets, noted) = (widgets.clone(), Arc::clone(&noted));
+        Box::pin(async move {
+            let count = widget.annotations().get("count");
+            let count = count.map_or(0, |count| count.parse().unwrap());
+            let at = start.elapsed().as_millis() / 100;
+            noted.lock().unwrap().push((at, count));
+            if at == 0 {
+                tokio::time::sleep(SECOND / 2).await;
+            }
+            if count == 3 {
+                return idle();
+            }
+            let count = (count + 1).to_string();
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": { "count": count } } }));
+            let params = PatchParams::default();
+            widgets.patch("a", &params, &patch).await.unwrap();
+            if fails {
+                Err(Failure("not yet"))
+            } else {
+                Ok(Action::requeue(SECOND / 10))
+            }
+        })
+    };
+    let policy = error_policy::backoff;
+    let run = applier(reconcile, policy, Arc::new(()), store, queue, config);
+    let task = tokio::spawn(run.for_each(|_| std::future::ready(())));
+    world.until(0.3).await;
+    world.wire.delay("widgets", SECOND);
+    world.until(20.0).await;
+    task.abort();
+    let runs = runs.lock().unwrap();
+    runs.clone()
+}
+
+/// An applier does not know what fills its store, and waits for it to have seen what a run wrote to its own object.
+#[tokio::test(start_paused = true)]
+async fn an_applier_waits_for_the_object_itself() {
+    let runs = runs_of_an_applier(Config::default(), false).await;
+    assert_eq!(runs[..4], [(0, 0), (15, 1), (25, 2), (35, 3)]);
+    let config = Config::default().wait_for_writes(Duration::ZERO);
+    let runs = runs_of_an_applier(config, false).await;
+    assert_eq!(
+        runs[..3],
+        [(0, 0), (6, 0), (7, 0)],
+        "this is what the waiting is for"
+    );
+}
+
+/// T11 for an applier.
+#[tokio::test(start_paused = true)]
+async fn what_an_applier_writes_does_not_end_a_backoff() {
+    let runs = runs_of_an_applier(even_backoff(), true).await;
+    assert_eq!(runs, [(0, 0), (15, 1), (35, 2), (75, 3)]);
 }

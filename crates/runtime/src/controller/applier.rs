@@ -2,7 +2,7 @@
 
 use super::{
     Action, Config, Error, ReconcileRequest,
-    cover::Covers,
+    cover::{Cover, Covers},
     driver::{Driver, Hooks, Setup},
     history::Histories,
     readiness::Readiness,
@@ -23,7 +23,11 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 /// their own. What [`Controller`](super::Controller) says of scheduling holds here too. The
 /// reconciler's futures are driven by whoever polls the stream, and need not be `Send`.
 ///
-/// Whoever fills `store` decides how far it is behind: runs do not wait for it to see what was written.
+/// A run waits for `store` to have seen what the last run of the object wrote to the object itself
+/// ([`Config::wait_for_writes`]). For nothing else, because nobody says what fills the stores that are read.
+/// Requests do not say which version they are about, so none is known to come of an own write:
+/// [`Config::ignore_own_writes`] has no effect, and a loop of such requests looks like requests by others. A fight is
+/// seen.
 ///
 /// The stream ends when `queue` has ended, nothing runs, and nothing is to run later.
 #[expect(clippy::type_complexity, reason = "users know the type from kube")]
@@ -58,13 +62,14 @@ where
     });
     let ready = source::store_ready(store.clone());
     let intake = stream::select(stream::once(ready), requests).map(|signal| (0, signal));
+    let covers = Covers::of(Cover::of_local_store(&store));
     let setup = Setup {
         dyntype: store.dyntype().clone(),
         store,
         config,
         intake: Box::pin(intake),
         unsynced: [0].into(),
-        covers: Arc::<Covers>::default(),
+        covers: Arc::new(covers),
         stops: SelectAll::new(),
         readiness: Readiness::default(),
         histories: Histories::default(),

@@ -16,7 +16,8 @@ use std::{
 /// A cache that reconcilers read, or that wakes them.
 pub(super) struct Cover {
     pub(super) scope: Scope,
-    pub(super) view: Arc<dyn View>,
+    /// What it shows; `None` if it cannot be asked. It shows the object that a run was given all the same.
+    pub(super) view: Option<Arc<dyn View>>,
     pub(super) progress: Progress,
 }
 
@@ -51,6 +52,13 @@ pub(super) struct Written {
 // === impl Covers ===
 
 impl Covers {
+    /// One cache, which the first source fills.
+    pub(super) fn of(cover: Cover) -> Self {
+        let covers = Self::default();
+        covers.add(0, cover);
+        covers
+    }
+
     /// Takes in the cache that source number `source` fills.
     pub(super) fn add(&self, source: usize, cover: Cover) {
         cover.progress.listen(&self.listener);
@@ -58,9 +66,9 @@ impl Covers {
         covers.push((source, cover));
     }
 
-    /// The caches that have not seen a write yet and will. A later write of the same object stands
-    /// for those before it.
-    pub(super) fn unseen(&self, writes: &[Write]) -> Vec<Expected<Written>> {
+    /// The caches that have not seen a write of a run of `run` yet and will. A later write of the same object
+    /// stands for those before it.
+    pub(super) fn unseen(&self, run: &ObjectKey, writes: &[Write]) -> Vec<Expected<Written>> {
         let mut expected: Vec<Expected<Written>> = Vec::new();
         let covers = self.read();
         for write in writes {
@@ -77,7 +85,7 @@ impl Covers {
                     Some(Sight::Gone) | None => 0,
                 };
                 let key: &ObjectKey = key.get_or_insert_with(|| write.key());
-                let sight = cover.sight(write, key, after);
+                let sight = cover.sight(run, write, key, after);
                 let written = || Written {
                     key: key.clone(),
                     uid: write.uid.clone(),
@@ -146,7 +154,7 @@ impl Known for Covers {
             .iter()
             .filter(|(_, cover)| cover.scope.is_of_kind(group, resource));
         for (_, cover) in of_kind {
-            let shown = cover.view.version(key);
+            let shown = cover.version(key);
             before.version = before.version.max(shown.filter(|version| *version > 0));
             let reached = cover.progress.is_listed().then(|| cover.progress.version());
             before.reached = before.reached.max(reached);
@@ -168,14 +176,40 @@ impl Cover {
         Self {
             scope: Scope::unknown(&K::group(dyntype), &K::plural(dyntype)),
             progress: store.progress(),
-            view: Arc::new(store.clone()),
+            view: Some(Arc::new(store.clone())),
         }
+    }
+
+    /// The same of a store that cannot be asked from other threads.
+    pub(super) fn of_local_store<K>(store: &Store<K>) -> Self
+    where
+        K: Resource + 'static,
+        K::DynamicType: Hash + Eq,
+    {
+        Self {
+            progress: store.progress(),
+            ..Self::of_stream::<K>(store.dyntype())
+        }
+    }
+
+    /// Objects that a stream shows. Where it keeps them is not known, so it is never waited for.
+    pub(super) fn of_stream<K: Resource>(dyntype: &K::DynamicType) -> Self {
+        Self {
+            scope: Scope::unknown(&K::group(dyntype), &K::plural(dyntype)),
+            progress: Progress::default(),
+            view: None,
+        }
+    }
+
+    /// See [`View::version`].
+    fn version(&self, key: &ObjectKey) -> Option<u64> {
+        self.view.as_ref()?.version(key)
     }
 
     /// What to wait for until the cache has seen a write; `None` if it has, or never will.
     ///
     /// A cache that never had a list is not waited for: its source fails, and may do so for ever.
-    fn sight(&self, write: &Write, key: &ObjectKey, after: u64) -> Option<Sight> {
+    fn sight(&self, run: &ObjectKey, write: &Write, key: &ObjectKey, after: u64) -> Option<Sight> {
         if !self.progress.is_listed() {
             return None;
         }
@@ -183,8 +217,9 @@ impl Cover {
             let is_lost = self.has_lost(key, write.uid.as_deref(), after);
             return (!is_lost).then_some(Sight::Gone);
         }
-        let shown = self.view.version(key);
-        if shown.is_none() && !self.scope.takes(write) {
+        let shown = self.version(key);
+        let is_given = self.view.is_none() && key == run;
+        if shown.is_none() && !is_given && !self.scope.takes(write) {
             return None;
         }
         let version = write.number()?;
@@ -195,7 +230,8 @@ impl Cover {
     /// Whether the cache has come to version `after`, and does not show this very object; any under
     /// its key, if the uid is not known.
     fn has_lost(&self, key: &ObjectKey, uid: Option<&str>, after: u64) -> bool {
-        !self.view.shows(key, uid) && self.progress.version() >= after
+        let view = self.view.as_ref();
+        !view.is_some_and(|view| view.shows(key, uid)) && self.progress.version() >= after
     }
 }
 

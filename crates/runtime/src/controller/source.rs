@@ -74,6 +74,8 @@ pub(super) enum EventVersion {
     Step(u64),
     /// This object, by its uid, is gone; with the version that the deletion has got.
     Gone(Box<str>, Option<u64>),
+    /// The state at this version, after an unknown number of steps: a stream of the user's need not have all.
+    Shown(u64),
     /// The state after an unknown number of steps, as a list shows it.
     Unknown,
 }
@@ -172,10 +174,13 @@ impl Source {
         T: Borrow<K> + 'static,
     {
         let signals = objects.map(|item| match item {
-            Ok(obj) => updated(ObjectKey::of(obj.borrow()), Priority::Normal),
+            Ok(obj) => updated(obj.borrow()),
             Err(error) => failed(error),
         });
-        Self::of_signals(format!("stream of {}", K::plural(dyntype)), signals)
+        Self {
+            cover: Some(Cover::of_stream::<K>(dyntype)),
+            ..Self::of_signals(format!("stream of {}", K::plural(dyntype)), signals)
+        }
     }
 
     /// The objects of a stream that have to do with those of the controller. `relate` names the
@@ -191,20 +196,24 @@ impl Source {
         T: Borrow<Child> + 'static,
     {
         let label = format!("stream of {}", Child::plural(&dyntype));
+        let cover = Cover::of_stream::<Child>(&dyntype);
         let signals = objects.flat_map(move |item| {
             stream::iter(match item {
                 Err(error) => vec![failed(error)],
                 Ok(obj) => {
                     let child = ObjectKey::of(obj.borrow());
                     let mut signals = Vec::new();
+                    let told = (Priority::Normal, shown(obj.borrow()));
                     let concerned = relate(obj);
-                    let told = (Priority::Normal, None);
                     concern::<Child>(&child, &dyntype, &concerned, told, &mut signals);
                     signals
                 }
             })
         });
-        Self::of_signals(label, signals)
+        Self {
+            cover: Some(cover),
+            ..Self::of_signals(label, signals)
+        }
     }
 
     /// A watch of objects that have to do with those of the controller. `relate` names the latter.
@@ -321,7 +330,7 @@ fn watched<K: Resource>(
     let scope = Scope::new(&target.group, &target.plural, namespace, config);
     let cover = Cover {
         scope,
-        view,
+        view: Some(view),
         progress,
     };
     (target.to_string(), cover)
@@ -396,14 +405,23 @@ pub(super) fn priority(synced: bool) -> Priority {
     }
 }
 
-/// The signal for an object that changed by itself.
-pub(super) fn updated<Q>(key: ObjectKey, priority: Priority) -> Signal<Q> {
+/// The signal for an object that a stream shows.
+fn updated<K: Resource>(obj: &K) -> Signal {
     Signal::Trigger {
-        key,
+        key: ObjectKey::of(obj),
         reason: ReconcileReason::ObjectUpdated,
-        priority,
-        event: None,
+        priority: Priority::Normal,
+        event: shown(obj),
     }
+}
+
+/// What a stream that shows an object tells.
+fn shown<K: Resource>(obj: &K) -> Option<Happened> {
+    let version = obj.meta().resource_version.as_deref()?.parse().ok()?;
+    Some(Happened {
+        desired: false,
+        version: EventVersion::Shown(version),
+    })
 }
 
 /// The signal for an object that somebody asks for.

@@ -111,7 +111,7 @@ where
         let origin = self.origin_of(&key, &told);
         let is_own = origin == Origin::Own;
         self.histories.triggered(is_own);
-        if is_own && self.config.ignore_own_writes {
+        if is_own && self.config.ignore_own_writes && told.is_all() {
             return;
         }
         let class = self.class(&key, &told, origin);
@@ -130,8 +130,8 @@ where
     fn origin_of(&self, key: &ObjectKey, told: &Told) -> Origin {
         match &told.event {
             Some(event) if self.writes.is_own(told.source, key, event) => Origin::Own,
-            // The initial list shows what was there before.
-            _ if told.priority == Priority::Low => Origin::Asked,
+            // The initial list shows what was there before, and a stream's user may want whatever it has.
+            _ if told.priority == Priority::Low || !told.is_event() => Origin::Asked,
             Some(event) if event.desired => Origin::Desired,
             Some(_) => Origin::Foreign,
             None => Origin::Asked,
@@ -213,6 +213,21 @@ impl Told {
             priority,
             event: None,
         }
+    }
+
+    /// Whether a watch tells it.
+    fn is_event(&self) -> bool {
+        let event = self.event.as_ref();
+        event.is_some_and(|event| !matches!(event.version, EventVersion::Shown(_)))
+    }
+
+    /// Whether it tells all that has happened, so that what is known of its version is known of all.
+    fn is_all(&self) -> bool {
+        let event = self.event.as_ref();
+        event.is_some_and(|event| match event.version {
+            EventVersion::Step(_) | EventVersion::Gone(..) => true,
+            EventVersion::Shown(_) | EventVersion::Unknown => false,
+        })
     }
 }
 

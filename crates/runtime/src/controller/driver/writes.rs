@@ -96,7 +96,7 @@ impl Writes {
         }
         // From here on caches that move tell so. What they have seen until now they are asked for.
         self.covers.listener.set_waiting(true);
-        let expected = self.covers.unseen(writes);
+        let expected = self.covers.unseen(key, writes);
         let until = (!expected.is_empty()).then(|| now + self.wait);
         self.unseen
             .expect(key.clone(), until.unwrap_or(now), expected);
@@ -141,11 +141,13 @@ impl Writes {
         self.unseen.missing(key).iter().map(describe).collect()
     }
 
-    /// Whether an event shows nothing but what a run of `key` has written itself.
+    /// Whether an event shows what a run of `key` has written itself.
     pub(super) fn is_own(&self, source: usize, key: &ObjectKey, event: &Happened) -> bool {
         let is_of = |mark: &Mark| self.own.writers.get(mark) == Some(key);
         match &event.version {
-            EventVersion::Step(version) => is_of(&Mark::Version(source, *version)),
+            EventVersion::Step(version) | EventVersion::Shown(version) => {
+                is_of(&Mark::Version(source, *version))
+            }
             EventVersion::Gone(uid, version) => {
                 is_of(&Mark::Gone(source, uid.clone()))
                     || version.is_some_and(|version| is_of(&Mark::Version(source, version)))
