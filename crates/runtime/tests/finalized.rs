@@ -132,7 +132,7 @@ impl Drop for Running {
 impl World {
     /// A widget that others hold, too.
     async fn held(&self, name: &str, finalizers: &[&str]) {
-        let mut widget = Widget::new(name, WidgetSpec { value: 0 });
+        let mut widget = Widget::new(name, WidgetSpec::default());
         widget.metadata.finalizers = Some(finalizers.iter().map(|&name| name.into()).collect());
         let params = PostParams::default();
         self.widgets.create(&params, &widget).await.unwrap();
@@ -349,7 +349,7 @@ async fn a_namespace_goes() {
         .await
         .unwrap();
     let widgets: Api<Widget> = Api::namespaced(world.client.clone(), "shop");
-    let widget = |name: &str| Widget::new(name, WidgetSpec { value: 0 });
+    let widget = |name: &str| Widget::new(name, WidgetSpec::default());
     widgets
         .create(&PostParams::default(), &widget("old"))
         .await

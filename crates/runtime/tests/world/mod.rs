@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// What somebody wants, and what was last seen of it.
-#[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "example.com",
     version = "v1",
@@ -33,11 +33,15 @@ use tokio::time::Instant;
 )]
 pub(crate) struct WidgetSpec {
     pub(crate) value: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct WidgetStatus {
     pub(crate) seen: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_updated: Option<String>,
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -100,9 +104,14 @@ impl World {
 
     /// Makes the server serve widgets.
     pub(crate) async fn install(&self) {
+        self.install_as(&Widget::crd()).await;
+    }
+
+    /// The same with another definition.
+    pub(crate) async fn install_as(&self, definition: &CustomResourceDefinition) {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let params = PostParams::default();
-        definitions.create(&params, &Widget::crd()).await.unwrap();
+        definitions.create(&params, definition).await.unwrap();
     }
 
     /// Makes the server forget widgets.
@@ -116,7 +125,7 @@ impl World {
     }
 
     pub(crate) async fn create(&self, name: &str) -> Widget {
-        let widget = Widget::new(name, WidgetSpec { value: 0 });
+        let widget = Widget::new(name, WidgetSpec::default());
         let params = PostParams::default();
         self.widgets.create(&params, &widget).await.unwrap()
     }
