@@ -17,7 +17,7 @@ use homeostat::{
 };
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::ConfigMap, events::v1::Event},
+    api::{core::v1::ConfigMap, events::v1::Event, rbac::v1::Role},
     jiff::Timestamp,
 };
 use kube::{
@@ -25,7 +25,7 @@ use kube::{
     api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use world::{Failure, SECOND, Widget, World, idle, running::Running};
 
@@ -312,50 +312,37 @@ async fn a_flip_flop() {
 
 // === The same set in another order ===
 
-/// Makes a Deployment whose variables come out of a map with another order each time, as those of a `HashMap`; the
-/// twin takes them from a sorted one. Both compare with the live one.
-async fn render(hands: Hands, store: Store<Deployment>, widget: Arc<Widget>, nth: usize) {
-    let variables = BTreeMap::from([
-        ("COLOUR", "red".to_owned()),
-        ("SIZE", "3".to_owned()),
-        ("VALUE", widget.spec.value.to_string()),
-    ]);
-    let mut env: Vec<Value> = variables
-        .iter()
-        .map(|(name, value)| json!({ "name": name, "value": value }))
+/// Makes a Role whose names come out of a map with another order each time, as those of a `HashMap`; the twin takes
+/// them from a sorted one. Both compare with the live one.
+async fn render(hands: Hands, store: Store<Role>, widget: Arc<Widget>, nth: usize) {
+    let value = format!("value-{}", widget.spec.value);
+    let mut names: Vec<&str> = BTreeSet::from(["blog", "shop", &value])
+        .into_iter()
         .collect();
     if hands.side == Faulty {
-        env.rotate_left(nth % 3);
+        names.rotate_left(nth % 3);
     }
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": ["get"],
+    }]);
     let live = store.owned_by(&*widget).into_iter().next();
-    let live = live.and_then(|live| {
-        let pod = live.spec.as_ref()?.template.spec.as_ref()?;
-        serde_json::to_value(&pod.containers.first()?.env).ok()
-    });
-    if live == Some(Value::Array(env.clone())) {
+    if live.is_some_and(|live| json!(live.rules) == rules) {
         return;
     }
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": "a", "ownerReferences": [widget.owner_ref(&()).unwrap()] },
-        "spec": {
-            "selector": { "matchLabels": { "app": "a" } },
-            "template": {
-                "metadata": { "labels": { "app": "a" } },
-                "spec": { "containers": [{ "name": "app", "image": "app", "env": env }] },
-            },
-        },
+        "rules": rules,
     });
     sleep(hands.latency).await;
-    let deployments: Api<Deployment> = Api::default_namespaced(hands.client);
+    let api: Api<Role> = Api::default_namespaced(hands.client);
     let params = PatchParams::apply(hands.manager).force();
-    let patch = Patch::Apply(deployment);
-    deployments.patch("a", &params, &patch).await.unwrap();
+    api.patch("a", &params, &Patch::Apply(role)).await.unwrap();
 }
 
 fn run_renderer(world: &World, hands: Hands) -> (Running, Handle<Widget>) {
     let (store, writer) = reflector::store();
-    let (api, config) = (world.all::<Deployment>(), watcher::Config::default());
+    let (api, config) = (world.all::<Role>(), watcher::Config::default());
     let watch = watcher(api.clone(), config.clone())
         .reflect(writer)
         .touched_objects();
@@ -376,8 +363,8 @@ async fn another_order() {
     assert_eq!(
         findings(&handle),
         [
-            "Deployment default/a: same set in another order each time",
-            ".spec.template.spec.containers[name=app].env by renderer (Apply)",
+            "Role default/a: same set in another order each time",
+            ".rules[0].resourceNames by renderer (Apply)",
         ]
     );
 }
