@@ -105,7 +105,8 @@ impl Config {
     /// are not waited for.
     ///
     /// Bounded, because a watch may be down: a run that reads too little is better than none. How often that
-    /// happened is counted ([`Counts::overdue_waits`](super::Counts::overdue_waits)).
+    /// happened is counted ([`Counts::overdue_waits`](super::Counts::overdue_waits)), and such a run is followed by
+    /// another one when the caches have caught up.
     #[must_use]
     pub fn wait_for_writes(mut self, longest: Duration) -> Self {
         self.wait_for_writes = longest;
@@ -130,7 +131,8 @@ impl Config {
     /// all its steps in one run, or says with [`Action::requeue`](super::Action::requeue) when it
     /// wants to go on, saves itself a run per write with this. An event is dropped only if it shows
     /// one single change and that change is known to be the object's own, so that of others none is
-    /// lost.
+    /// lost. A run that began before the caches had seen the own write is followed by another all the same,
+    /// unless [`wait_for_writes`](Self::wait_for_writes) is zero.
     #[must_use]
     pub fn ignore_own_writes(mut self, ignore: bool) -> Self {
         self.ignore_own_writes = ignore;

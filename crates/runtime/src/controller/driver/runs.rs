@@ -62,9 +62,13 @@ where
             return;
         }
         let now = self.now();
-        for key in self.writes.released() {
+        let (released, caught_up) = self.writes.released();
+        for key in released {
             self.queue.open_gate(now, &key);
             self.histories.waited(&key, now, true);
+        }
+        for key in caught_up {
+            self.catch_up(key);
         }
         for key in self.writes.expire(now) {
             self.histories.waited(&key, now, false);
@@ -98,6 +102,7 @@ where
             timer,
             deferred: Vec::new(),
         };
+        self.writes.begin(&key);
         self.running.insert(key.clone(), active);
         self.histories.started(&key, self.now());
         let Hooks {

@@ -127,6 +127,23 @@ where
         self.queue.add(self.now(), trigger);
     }
 
+    /// Asks for a run after one that may have read what was before its own write. The event of that write may be
+    /// one that nobody wants to hear of.
+    pub(super) fn catch_up(&mut self, key: ObjectKey) {
+        self.histories.triggered(true);
+        let reason = "caches have caught up".into();
+        let trigger = Trigger {
+            key,
+            cause: Cause {
+                reason: ReconcileReason::Custom { reason },
+                origin: Origin::Own,
+            },
+            class: Class::Other,
+            priority: Priority::Normal,
+        };
+        self.queue.add(self.now(), trigger);
+    }
+
     fn origin_of(&self, key: &ObjectKey, told: &Told) -> Origin {
         match &told.event {
             Some(event) if self.writes.is_own(told.source, key, event) => Origin::Own,

@@ -14,7 +14,11 @@ use homeostat_core::{
     unseen::{Expected, Unseen},
 };
 use rustc_hash::FxBuildHasher;
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 /// How many own writes are remembered until their events come. Those of the runs that are under way
 /// and of the moments after them are some hundreds at most.
@@ -24,6 +28,10 @@ const OWN: usize = 4096;
 pub(super) struct Writes {
     covers: Arc<Covers>,
     unseen: Unseen<ObjectKey, Written>,
+    /// What was waited for in vain, and may still be seen.
+    late: Unseen<ObjectKey, Written>,
+    /// The keys that have run without seeing that.
+    uninformed: BTreeSet<ObjectKey>,
     own: Own,
     /// How long a key waits for caches at most; zero means not at all.
     wait: Duration,
@@ -52,6 +60,8 @@ impl Writes {
         Self {
             covers,
             unseen: Unseen::default(),
+            late: Unseen::default(),
+            uninformed: BTreeSet::new(),
             own: Own::default(),
             wait,
         }
@@ -62,9 +72,16 @@ impl Writes {
         &self.covers
     }
 
-    /// Whether some key waits for caches.
+    /// Whether it matters that caches move.
     pub(super) fn are_awaited(&self) -> bool {
-        !self.unseen.is_empty()
+        !(self.unseen.is_empty() && self.late.is_empty())
+    }
+
+    /// Takes in that a run of `key` begins.
+    pub(super) fn begin(&mut self, key: &ObjectKey) {
+        if !self.late.missing(key).is_empty() {
+            self.uninformed.insert(key.clone());
+        }
     }
 
     /// Takes in what a run of `key` has written: from now on its events are known as its own.
@@ -104,16 +121,25 @@ impl Writes {
         until
     }
 
-    /// The keys whose caches have seen everything by now.
-    pub(super) fn released(&mut self) -> Vec<ObjectKey> {
-        let Self { covers, unseen, .. } = self;
-        let mut released = Vec::new();
+    /// The keys whose caches have seen everything by now, and those of them that have run meanwhile.
+    pub(super) fn released(&mut self) -> (Vec<ObjectKey>, Vec<ObjectKey>) {
+        let Self {
+            covers,
+            unseen,
+            late,
+            uninformed,
+            ..
+        } = self;
+        let (mut released, mut caught_up) = (Vec::new(), Vec::new());
         for (source, version) in covers.reached() {
-            released.extend(unseen.reached(source, version));
-            released.extend(unseen.recheck(source, |written| covers.is_gone(source, written)));
+            for (unseen, seen) in [(&mut *unseen, &mut released), (&mut *late, &mut caught_up)] {
+                seen.extend(unseen.reached(source, version));
+                seen.extend(unseen.recheck(source, |written| covers.is_gone(source, written)));
+            }
         }
+        caught_up.retain(|key| uninformed.remove(key));
         self.covers.listener.set_waiting(self.are_awaited());
-        released
+        (released, caught_up)
     }
 
     /// Ends the waits whose time is over, and returns whose they were. What was not seen by then is told to
@@ -121,12 +147,13 @@ impl Writes {
     pub(super) fn expire(&mut self, now: Time) -> Vec<ObjectKey> {
         let mut expired = Vec::new();
         for (key, missing) in self.unseen.expire(now) {
-            let missing: Vec<_> = missing.iter().map(describe).collect();
+            let names: Vec<_> = missing.iter().map(describe).collect();
             tracing::debug!(
                 object = %key,
-                missing = missing.join(", "),
+                missing = names.join(", "),
                 "caches have not seen the last run's writes in time; the next run may read what was before"
             );
+            self.late.expect(key.clone(), Time::MAX, missing);
             expired.push(key);
         }
         expired
@@ -134,6 +161,8 @@ impl Writes {
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.unseen.forget(key);
+        self.late.forget(key);
+        self.uninformed.remove(key);
     }
 
     /// What a key waits for, for people.
