@@ -60,8 +60,8 @@ pub fn watches(ctx: &Context) -> Controller<Website> {
         Api::<Website>::all(client.clone()),
         watcher::Config::default(),
     )
-    // There is no filter on the generation here: the event of what a run wrote into the status leads to a
-    // run that has seen it, and that is the one which can tell whether there is more to write.
+    // There is no filter on the generation here: only the event of a status tells of one that somebody else has
+    // written, or that is there although the answer to our write was lost. A run that has seen it puts it right.
     // Whatever happens to a child wakes the site that owns it: a change by somebody else, its
     // deletion, and the deployment's progress.
     .owns(Api::<ConfigMap>::all(client.clone()), ours.clone())

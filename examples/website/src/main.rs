@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "it talks to the person who started it")]
 
 use clap::Parser;
+use homeostat::client::Tracked;
 use kube::{Api, Client, api::ListParams, config::InferConfigError};
 use std::{error::Error as _, io::Write, process::ExitCode, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -103,7 +104,9 @@ fn print_definition() -> Result<(), Trouble> {
 async fn operate(args: &Args) -> Result<(), Trouble> {
     let config = kube::Config::infer().await.map_err(Trouble::NoConfig)?;
     let url = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(Trouble::NoClient)?;
+    // The controller knows what the operator writes by this client: runs wait until they can read it, and loops are
+    // found.
+    let client = Tracked::client(config).map_err(Trouble::NoClient)?;
     greet(&client, url).await?;
     await_definition(&client).await;
     let config = Config {

@@ -4,7 +4,9 @@
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use homeostat::{
-    Backoff, controller,
+    Backoff,
+    client::Tracked,
+    controller::{self, Handle},
     reflector::ObjectRef,
     wait::{await_condition_within, conditions::is_deleted},
 };
@@ -56,6 +58,7 @@ struct Run {
 /// An operator that works until it is dropped, which is a crash.
 struct Operator {
     task: JoinHandle<()>,
+    handle: Handle<Website>,
     force: mpsc::UnboundedSender<ObjectRef<Website>>,
 }
 
@@ -99,21 +102,24 @@ impl World {
             ..Config::default()
         };
         let dns: Arc<dyn Dns> = Arc::clone(&self.dns) as _;
-        let ctx = Arc::new(Context::new(self.server.client(), dns, config));
+        let client = Tracked::wrap(self.server.client());
+        let ctx = Arc::new(Context::new(client, dns, config));
         let (force, forced) = mpsc::unbounded_channel();
         let forced = stream::unfold(forced, |mut forced| async move {
             Some((forced.recv().await?, forced))
         });
         let runs = Arc::clone(&self.runs);
-        let task = tokio::spawn(
-            website::controller(website::watches(&ctx).reconcile_on(forced), ctx).for_each(
-                move |item| {
-                    runs.send_modify(|runs| runs.push(Run::new(&item)));
-                    std::future::ready(())
-                },
-            ),
-        );
-        Operator { task, force }
+        let watches = website::watches(&ctx).reconcile_on(forced);
+        let handle = watches.handle();
+        let task = tokio::spawn(website::controller(watches, ctx).for_each(move |item| {
+            runs.send_modify(|runs| runs.push(Run::new(&item)));
+            std::future::ready(())
+        }));
+        Operator {
+            task,
+            handle,
+            force,
+        }
     }
 
     fn api<K>(&self) -> Api<K>
@@ -340,6 +346,8 @@ async fn a_converged_site_costs_no_writes() {
         .filter(|request| request.verb == Verb::Get)
         .count();
     assert!(reads >= 300, "{reads}");
+    let counts = operator.handle.counts();
+    assert_eq!((counts.loops, counts.overdue_waits), (0, 0));
     // And it does write when there is something to write.
     world.delete::<Service>("blog").await;
     world.until("blog", |_: &Service| true).await;
@@ -486,6 +494,25 @@ async fn children_that_are_deleted_or_changed_are_put_right() {
     world
         .until("blog", |service: &Service| is_owned_by(service, &site))
         .await;
+}
+
+/// So is what somebody writes into the status, though nothing else happens.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_somebody_else_writes_is_put_right() {
+    let world = World::new().await;
+    let _operator = world.operator();
+    world.create("blog").await;
+    let site = world.converged("blog").await;
+    let url = site.status.as_ref().unwrap().url.as_deref();
+    let theirs = json!({"status": {"url": "http://elsewhere.example.com/"}});
+    let sites: Api<Website> = world.api();
+    sites
+        .patch_status("blog", &PatchParams::default(), &Patch::Merge(theirs))
+        .await
+        .unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let now = sites.get("blog").await.unwrap().status.unwrap();
+    assert_eq!(now.url.as_deref(), url);
 }
 
 #[tokio::test(start_paused = true)]

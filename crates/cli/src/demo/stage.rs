@@ -9,6 +9,7 @@ use crate::{failure::text, file::write_kubeconfig};
 use futures::{Stream, StreamExt, channel::mpsc};
 use homeostat::{
     Backoff,
+    client::Tracked,
     controller::Error as ControllerError,
     reflector::ObjectRef,
     wait::{Condition, await_condition_within, conditions},
@@ -317,6 +318,7 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), String> {
 /// A client whose requests are known as the operator's.
 fn operator_client(server: &ApiServer) -> Client {
     let named = tower::ServiceBuilder::new()
+        .layer(Tracked)
         .map_request(|mut request: http::Request<kube::client::Body>| {
             let headers = request.headers_mut();
             headers.insert(USER_AGENT, HeaderValue::from_static(OPERATOR));
