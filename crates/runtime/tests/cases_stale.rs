@@ -7,7 +7,7 @@ mod world;
 
 use futures::StreamExt;
 use homeostat::{
-    Action, Config, Controller, WatchStreamExt, applier,
+    Action, Config, Controller, WatchStreamExt, applier, children,
     controller::{Handle, trigger_self},
     error_policy, predicates,
     reflector::{self, ObjectRef, Store},
@@ -26,7 +26,7 @@ use std::{
 };
 use tokio::time::Instant;
 use world::{
-    Failure, SECOND, Widget, World, even_backoff, idle, rule, running::Running, wire::Noise,
+    Failure, MINUTE, SECOND, Widget, World, even_backoff, idle, rule, running::Running, wire::Noise,
 };
 
 /// What a reconciler here works with: a tracked client, and a store of config maps that is behind.
@@ -39,15 +39,20 @@ struct Children {
 impl Children {
     /// The children and a controller that reads their store.
     fn new(world: &World) -> (Self, Controller<Widget>) {
+        Self::of(world, &watcher::Config::default())
+    }
+
+    /// The same for those that a watch selects.
+    fn of(world: &World, config: &watcher::Config) -> (Self, Controller<Widget>) {
         let (store, writer) = reflector::store();
-        let (api, config) = (world.all::<ConfigMap>(), watcher::Config::default());
+        let api = world.all::<ConfigMap>();
         let watch = watcher(api.clone(), config.clone())
             .reflect(writer)
             .touched_objects();
         let controller = world
             .controller()
             .owns_stream(watch)
-            .reads(&store, &api, &config);
+            .reads(&store, &api, config);
         let maps = Api::default_namespaced(world.wire.tracked());
         (Self { maps, store }, controller)
     }
@@ -116,12 +121,12 @@ async fn children_created(config: Config, behind: Duration) -> usize {
         }
     });
     // The store needs its list first: a bookmark, which is late as well.
-    world.until(6.0).await;
+    tokio::time::sleep(behind + 2 * SECOND).await;
     for value in 1..10 {
         world.set_value("a", value).await;
         tokio::time::sleep(SECOND / 2).await;
     }
-    world.until(30.0).await;
+    tokio::time::sleep(20 * SECOND + 2 * behind).await;
     count(&world).await
 }
 
@@ -136,6 +141,40 @@ async fn one_child_is_created_with_a_cache_that_is_behind() {
             "{behind:?}"
         );
     }
+}
+
+/// Row 32: the wait times out, with a name that follows from the owner's, and with one that is generated. The first
+/// is taken, and the second needs a wait that is long enough.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_times_out_makes_no_second_child() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let handle = controller.handle();
+    let client = world.wire.tracked();
+    let running = world.run(controller, move |widget, _| {
+        let (children, client) = (children.clone(), client.clone());
+        async move {
+            take_a_second().await;
+            if children.store.owned_by(&*widget).is_empty() {
+                let set = children::Set::new(&client, &*widget, "test");
+                let mut map = ConfigMap::default();
+                map.metadata.name = Some(children::name(&widget.name_any(), "settings"));
+                set.apply(map).await?;
+            }
+            Ok::<_, children::Error>(Action::requeue(SECOND))
+        }
+    });
+    world.until(0.5).await;
+    world.wire.silence("configmaps");
+    world.until(30.0).await;
+    assert_eq!(handle.counts().overdue_waits, 1, "the others wrote nothing");
+    assert!(running.runs().len() > 5);
+    assert_eq!(running.errors(), [""; 0]);
+    assert_eq!(count(&world).await, 1);
+
+    let behind = 20 * SECOND;
+    let config = Config::default().wait_for_writes(MINUTE);
+    assert_eq!(children_created(config, behind).await, 1);
 }
 
 /// The same without waiting: this is what the waiting is good for.
@@ -209,6 +248,45 @@ async fn an_object_that_comes_and_goes_is_waited_for_until_it_is_gone() {
     assert!(shown.lock().unwrap().iter().all(|shown| *shown == 0));
 }
 
+/// Row 31: an object that somebody else deletes before the cache has seen it is made anew, and the wait for it ends.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_deletes_at_once_is_made_anew() {
+    for named in [None, Some("child")] {
+        let world = World::new(&["a"]).await;
+        let (children, controller) = Children::new(&world);
+        let handle = controller.handle();
+        let others = world.maps.clone();
+        let running = world.run(controller, move |widget, nth| {
+            let (children, others) = (children.clone(), others.clone());
+            async move {
+                take_a_second().await;
+                if children.store.owned_by(&*widget).is_empty() {
+                    children.create(&widget, named, &[]).await;
+                }
+                if nth == 1 {
+                    let all = others.list(&ListParams::default()).await.unwrap();
+                    for map in all
+                        .items
+                        .iter()
+                        .filter(|map| !map.owner_references().is_empty())
+                    {
+                        let params = DeleteParams::default();
+                        others.delete(&map.name_any(), &params).await.unwrap();
+                    }
+                }
+                idle()
+            }
+        });
+        delay_children(&world, SECOND).await;
+        world.until(20.0).await;
+        assert_eq!(count(&world).await, 1);
+        let counts = handle.counts();
+        assert_eq!((counts.writes, counts.overdue_waits), (2, 0));
+        // The second run waits for the first child to be seen, and at its end sees that it is gone.
+        assert_eq!(running.of("a"), [0, 2, 4]);
+    }
+}
+
 /// Row 33: what was deleted is not counted as there, so that nothing more is deleted in its place.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_child_is_not_seen_again() {
@@ -259,6 +337,42 @@ async fn a_child_with_a_fixed_name_meets_no_conflict() {
     delay_children(&world, 3 * SECOND).await;
     world.until(10.0).await;
     assert_eq!(running.errors(), [""; 0]);
+    assert_eq!(count(&world).await, 1);
+}
+
+/// Row 34: what is created anew because the cache is behind exists already. That is tried again, and passes; it is
+/// no error that waits for somebody.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_exists_already_is_found_in_the_end() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) = Children::new(&world);
+    let config = even_backoff().wait_for_writes(Duration::ZERO);
+    let reconcile = move |widget: Arc<Widget>, nth| {
+        let children = children.clone();
+        async move {
+            take_a_second().await;
+            if children.store.owned_by(&*widget).is_empty() {
+                let child = child(&widget, Some("child"), &[]);
+                children.maps.create(&PostParams::default(), &child).await?;
+            }
+            Ok::<_, kube::Error>(if nth == 1 {
+                Action::requeue(SECOND)
+            } else {
+                Action::await_change()
+            })
+        }
+    };
+    let policy = error_policy::classified;
+    let running = world.run_with(controller.with_config(config), reconcile, policy);
+    delay_children(&world, 5 * SECOND).await;
+    world.until(60.0).await;
+    assert_eq!(running.of("a"), [0, 2, 4, 7]);
+    let errors = running.errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(
+        errors.iter().all(|error| error.contains("already exists")),
+        "{errors:?}"
+    );
     assert_eq!(count(&world).await, 1);
 }
 
@@ -333,6 +447,155 @@ async fn a_child_that_is_made_anew_is_waited_for() {
     assert_eq!(running.of("a")[1], 3);
     assert_ne!(shown[0], shown[1]);
     assert_eq!(shown[1], Vec::from_iter(now));
+}
+
+/// Who is told of a child, besides its owner.
+fn friends(map: &ConfigMap) -> Vec<ObjectRef<Widget>> {
+    let friend = map.labels().get("friend").cloned();
+    let friend = friend.map(|name| ObjectRef::new(&name).within("default"));
+    friend.into_iter().collect()
+}
+
+/// Row 38: a child that is gone is in no index any more when its owner runs, whether the watch told of it or a list
+/// did not show it any more. The last that is known of it says whom it concerned.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_gone_is_in_no_index_and_concerns_whom_it_did() {
+    for gap in [false, true] {
+        let world = World::new(&["a", "friend"]).await;
+        for name in ["child", "stays"] {
+            let labels = [("friend", "friend")];
+            let owner = world.widgets.get("a").await.unwrap();
+            let mut map = child(&owner, Some(name), &labels);
+            map.data = Some([("key".into(), name.into())].into());
+            world
+                .maps
+                .create(&PostParams::default(), &map)
+                .await
+                .unwrap();
+        }
+        let (children, controller) = Children::new(&world);
+        let values = |map: &ConfigMap| map.data.clone().unwrap_or_default().into_values();
+        let by_value = children.store.index(values);
+        let api = world.all::<ConfigMap>();
+        let controller = controller.watches(api, watcher::Config::default(), |map| friends(&map));
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&shown);
+        let running = world.run(controller, move |widget, _| {
+            if widget.name_any() == "a" {
+                let owned = children.store.owned_by(&*widget).len();
+                let indexed = by_value.get(&"child".to_owned()).len();
+                noted.lock().unwrap().push((owned, indexed));
+            }
+            async { idle() }
+        });
+        world.until(1.0).await;
+        let down = gap.then(|| {
+            let refused = world.inject(rule(Verb::Watch, "configmaps"), Fault::Refuse);
+            world.server.faults().drop_watches();
+            refused
+        });
+        world.until(2.0).await;
+        world.delete_child("child").await;
+        if gap {
+            world.server.compact();
+        }
+        world.until(3.0).await;
+        assert_eq!(running.of("a").len(), if gap { 1 } else { 2 });
+        drop(down);
+        world.until(30.0).await;
+        assert_eq!(*shown.lock().unwrap(), [(2, 1), (1, 0)], "gap: {gap}");
+        assert_eq!(running.of("friend").len(), 2, "gap: {gap}");
+    }
+}
+
+/// Row 39: a child that leaves the selection of the watch is gone from the cache, and its owner hears of it. It still
+/// is there, and is taken back.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_leaves_the_selection_is_taken_back() {
+    let world = World::new(&["a"]).await;
+    let (children, controller) =
+        Children::of(&world, &watcher::Config::default().labels("app=web"));
+    let handle = controller.handle();
+    let client = world.wire.tracked();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&shown);
+    let running = world.run(controller, move |widget, _| {
+        let (children, client, noted) = (children.clone(), client.clone(), Arc::clone(&noted));
+        async move {
+            let there = children.store.owned_by(&*widget).len();
+            noted.lock().unwrap().push(there);
+            if there == 0 {
+                let set = children::Set::new(&client, &*widget, "test").force();
+                let mut map = ConfigMap::default();
+                map.metadata.name = Some("child".into());
+                map.metadata.labels = Some([("app".into(), "web".into())].into());
+                set.apply(map).await?;
+            }
+            Ok::<_, children::Error>(Action::await_change())
+        }
+    });
+    world.until(1.0).await;
+    let made = world.maps.get("child").await.unwrap();
+    for labels in [json!(null), json!({ "app": "batch" })] {
+        let patch = json!({ "metadata": { "labels": labels } });
+        let params = PatchParams::default();
+        world
+            .maps
+            .patch("child", &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
+        tokio::time::sleep(10 * SECOND).await;
+        let child = world.maps.get("child").await.unwrap();
+        assert_eq!(child.labels()["app"], "web");
+        assert_eq!(child.uid(), made.uid(), "it is the same one");
+    }
+    assert_eq!(running.errors(), [""; 0]);
+    // No run after the label was gone sees it, and each that made it is followed by one that does.
+    assert_eq!(*shown.lock().unwrap(), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(handle.counts().overdue_waits, 0);
+}
+
+/// Row 39: the run itself takes the label away. The watch tells that the child is gone, which is all it will ever tell,
+/// and until then the next run waits.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_sent_out_of_the_selection_is_waited_for() {
+    let world = World::new(&["a"]).await;
+    let owner = world.widgets.get("a").await.unwrap();
+    let labelled = child(&owner, Some("child"), &[("app", "web")]);
+    world
+        .maps
+        .create(&PostParams::default(), &labelled)
+        .await
+        .unwrap();
+    let (children, controller) =
+        Children::of(&world, &watcher::Config::default().labels("app=web"));
+    let handle = controller.handle();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&shown);
+    let running = world.run(controller, move |widget, nth| {
+        let (children, noted) = (children.clone(), Arc::clone(&noted));
+        async move {
+            noted
+                .lock()
+                .unwrap()
+                .push(children.store.owned_by(&*widget).len());
+            take_a_second().await;
+            if nth == 1 {
+                let patch = Patch::Merge(json!({ "metadata": { "labels": null } }));
+                let params = PatchParams::default();
+                children.maps.patch("child", &params, &patch).await.unwrap();
+            }
+            idle()
+        }
+    });
+    delay_children(&world, 2 * SECOND).await;
+    world.until(10.0).await;
+    assert_eq!(*shown.lock().unwrap(), [1, 0], "no ghost");
+    assert_eq!(running.of("a"), [0, 3]);
+    assert_eq!(
+        (handle.counts().waits, handle.counts().overdue_waits),
+        (1, 0)
+    );
 }
 
 /// A cache that does not come is waited for five seconds, by default.
@@ -537,6 +800,40 @@ async fn own_writes_do_not_end_a_backoff() {
     world.set_value("a", 1).await;
     world.until(10.0).await;
     assert_eq!(running.of("a"), [0, 1, 3, 7, 9]);
+}
+
+/// Row 40: changes that come before it is written down that an object is known do not make it a new one: what is done
+/// once for an object is done once, and the changes are seen.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_once_is_done_once() {
+    let world = World::new(&["a"]).await;
+    let client = world.wire.tracked();
+    let widgets: Api<Widget> = Api::default_namespaced(client.clone());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let running = world.run(world.controller(), move |widget, _| {
+        let (widgets, maps) = (widgets.clone(), maps.clone());
+        async move {
+            if !widget.annotations().contains_key("known") {
+                take_a_second().await;
+                let child = child(&widget, None, &[]);
+                maps.create(&PostParams::default(), &child).await.unwrap();
+                let known = Patch::Merge(json!({ "metadata": { "annotations": { "known": "" } } }));
+                let params = PatchParams::default();
+                widgets.patch("a", &params, &known).await.unwrap();
+            }
+            idle()
+        }
+    });
+    world.until(0.2).await;
+    world.wire.delay("widgets", SECOND);
+    // Before and after the run has ended, and when the annotation has been written but is not seen.
+    for (at, value) in [(0.4, 1), (0.8, 2), (1.2, 3)] {
+        world.until(at).await;
+        world.set_value("a", value).await;
+    }
+    world.until(20.0).await;
+    assert_eq!(count(&world).await, 1);
+    assert_eq!(running.values("a").last(), Some(&3));
 }
 
 /// Row 40: an update during a long run leads to one more run, also if the run itself writes.
