@@ -98,6 +98,13 @@ pub(crate) fn owners(object: &Value) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
+/// The owner that made the object and looks after it.
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    owners(object)
+        .iter()
+        .find(|owner| owner["controller"] == true)
+}
+
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     object["metadata"]["finalizers"]
         .as_array()

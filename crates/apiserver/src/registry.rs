@@ -36,7 +36,7 @@ pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};
 pub(crate) use self::patch::{Patch, PatchKind};
-pub(crate) use self::selector::Selection;
+pub(crate) use self::selector::{Selection, selects};
 pub(crate) use self::view::present;
 use self::view::to_storage;
 use crate::access::Requester;

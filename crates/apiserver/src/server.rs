@@ -208,7 +208,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether Deployments become available and Pods run as if a cluster were there. Off by default.
+    /// Whether Deployments become available, Pods run and `PodDisruptionBudget`s are kept as if a cluster
+    /// were there. Off by default.
     pub fn workloads(mut self, enabled: bool) -> Self {
         self.enabled.workloads = enabled;
         self

@@ -19,27 +19,38 @@ fn code(error: &kube::Error) -> u16 {
     status.code
 }
 
+/// What the first cause of an answer says.
+fn cause(error: &kube::Error) -> &str {
+    let kube::Error::Api(status) = error else {
+        return "";
+    };
+    let causes = status.details.as_ref().map(|details| &*details.causes);
+    causes
+        .and_then(<[_]>::first)
+        .map_or("", |cause| &cause.message)
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_run_are_evicted_and_end() {
     let server = ApiServer::builder().workloads(true).build();
     let client = server.client();
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(client);
-    let pod: Pod = serde_json::from_value(json!({
-        "metadata": { "name": "p", "labels": { "app": "a" } },
-        "spec": { "containers": [{ "name": "c", "image": "i" }], "nodeName": "n" },
-    }))
-    .unwrap();
-    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let pod = |name: &str| -> Pod {
+        serde_json::from_value(json!({
+            "metadata": { "name": name, "labels": { "app": "a" } },
+            "spec": { "containers": [{ "name": "c", "image": "i" }], "nodeName": "n" },
+        }))
+        .unwrap()
+    };
+    let post = PostParams::default();
+    pods.create(&post, &pod("p")).await.unwrap();
     let budget: PodDisruptionBudget = serde_json::from_value(json!({
         "metadata": { "name": "b" },
         "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "a" } } },
     }))
     .unwrap();
-    budgets
-        .create(&PostParams::default(), &budget)
-        .await
-        .unwrap();
+    budgets.create(&post, &budget).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let status = pods.get("p").await.unwrap().status.unwrap();
@@ -48,17 +59,20 @@ async fn pods_run_are_evicted_and_end() {
     let container = &status.container_statuses.unwrap()[0];
     assert!(container.ready && container.state.as_ref().unwrap().running.is_some());
 
-    // Nobody has looked at the budget, so nobody knows whether the pod can be spared.
     let refused = pods.evict("p", &EvictParams::default()).await.unwrap_err();
     assert_eq!(code(&refused), 429);
-    let seen = json!({ "status": {
-        "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0,
-        "expectedPods": 1,
-    } });
-    budgets
-        .patch_status("b", &PatchParams::default(), &Patch::Merge(&seen))
-        .await
-        .unwrap();
+    assert!(cause(&refused).contains("needs 1 healthy pods and has 1"));
+    pods.create(&post, &pod("q")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let status = budgets.get("b").await.unwrap().status.unwrap();
+    assert_eq!(
+        (
+            status.current_healthy,
+            status.desired_healthy,
+            status.expected_pods
+        ),
+        (Some(2), Some(1), Some(2))
+    );
     pods.evict("p", &EvictParams::default()).await.unwrap();
     let noted = budgets.get("b").await.unwrap().status.unwrap();
     assert_eq!(noted.disruptions_allowed, Some(0));
@@ -66,6 +80,16 @@ async fn pods_run_are_evicted_and_end() {
     // It has time to end, and takes none.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(pods.get_opt("p").await.unwrap().is_none());
+    let status = budgets.get("b").await.unwrap().status.unwrap();
+    assert_eq!(
+        (status.expected_pods, status.disrupted_pods),
+        (Some(1), None)
+    );
+    let allowed = &status.conditions.unwrap()[0];
+    assert_eq!(
+        (&*allowed.type_, &*allowed.status, &*allowed.reason),
+        ("DisruptionAllowed", "False", "InsufficientPods")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
-//! Pretends that a cluster runs the workloads: Deployments become available, Pods run and end.
+//! Pretends that a cluster runs the workloads: Deployments become available, Pods run and end, and
+//! disruption budgets say how many can go.
 
+mod budgets;
 mod kubelet;
 
 use std::collections::BTreeSet;
@@ -11,7 +13,18 @@ use crate::object;
 use crate::registry::{DeleteOptions, Registry};
 use crate::storage::{ChangeKind, Key};
 
-/// Looks at every Deployment and Pod that changed.
+/// What budgets depend on: pods, and how many of them there are to be.
+const COUNTED: [&str; 5] = [
+    "/pods",
+    "/replicationcontrollers",
+    "apps/deployments",
+    "apps/replicasets",
+    "apps/statefulsets",
+];
+
+const BUDGETS: &str = "policy/poddisruptionbudgets";
+
+/// Looks at every Deployment, Pod and disruption budget that changed.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     seen: u64,
@@ -25,18 +38,27 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Makes the next write, if there is one to make.
     pub(super) fn step(&mut self, registry: &mut Registry) -> bool {
+        let mut counted: BTreeSet<String> = BTreeSet::new();
         for change in registry.store.all_changes_after(self.seen) {
-            let concerned = ["apps/deployments", "/pods"].contains(&&*change.key.resource);
+            let resource = &&*change.key.resource;
+            let concerned = ["apps/deployments", "/pods", BUDGETS].contains(resource);
             if concerned && change.kind != ChangeKind::Deleted {
                 self.queue.insert(change.key.clone());
             }
+            if COUNTED.contains(resource) {
+                counted.insert(change.key.namespace.clone());
+            }
         }
         self.seen = registry.store.revision();
+        for namespace in counted {
+            self.queue
+                .extend(budgets::of_namespace(registry, &namespace));
+        }
         while let Some(key) = self.queue.pop_first() {
-            let worked = if &*key.resource == "/pods" {
-                self.look_at_pod(registry, &key)
-            } else {
-                look_at_deployment(registry, &key)
+            let worked = match &*key.resource {
+                "/pods" => self.look_at_pod(registry, &key),
+                BUDGETS => budgets::look_at(registry, &key),
+                _ => look_at_deployment(registry, &key),
             };
             if worked {
                 return true;

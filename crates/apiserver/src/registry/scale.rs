@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{Registry, Reply, Target, WriteOptions, ownership, present};
 use crate::managed::Managers;
 use crate::object;
-use crate::resource::{Resource, ScalePaths};
+use crate::resource::{Resource, ScalePaths, Subresource};
 use crate::status::{Cause, Status, Subject};
-use crate::storage::Object;
+use crate::storage::{Key, Object};
 
 impl Registry {
     /// Writes the replicas that a scale asks for into the object.
@@ -62,6 +62,35 @@ impl Registry {
             body: Object::new(of(resource, &object)),
             warnings,
         })
+    }
+}
+
+impl Registry {
+    /// The uid of what makes pods, by a reference to it, and how many it is to make. Nothing if it is
+    /// not there or cannot be scaled.
+    pub(crate) fn wanted_replicas(
+        &self,
+        namespace: &str,
+        reference: &Value,
+    ) -> Option<(String, i64)> {
+        let text = |member: &str| reference[member].as_str().unwrap_or_default();
+        let resource = self.catalog.of_kind(text("apiVersion"), text("kind"))?;
+        let key = Key::new(&resource.storage, namespace, text("name"));
+        let maker = self.store.get(&key)?;
+        let scale = |one: &Subresource| one.name == "scale";
+        if object::uid(&maker) != text("uid") || !resource.subresources.iter().any(scale) {
+            return None;
+        }
+        // A deployment makes pods by way of replica sets.
+        if resource.is("apps", "replicasets")
+            && let Some(deployment) = object::controller(&maker)
+        {
+            return self.wanted_replicas(namespace, deployment);
+        }
+        let shown = present(resource, &maker);
+        let replicas = object::at(&shown, &paths(resource).spec_replicas);
+        let replicas = replicas.and_then(Value::as_i64).unwrap_or_default();
+        Some((text("uid").to_owned(), replicas))
     }
 }
 

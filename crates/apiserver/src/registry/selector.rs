@@ -379,7 +379,7 @@ pub(super) fn printed(selector: &Value) -> String {
 
 /// Whether a label selector with `matchLabels` and `matchExpressions` selects an object. An absent one
 /// selects nothing, an empty one everything.
-pub(super) fn selects(selector: &Value, object: &Value) -> bool {
+pub(crate) fn selects(selector: &Value, object: &Value) -> bool {
     if !selector.is_object() {
         return false;
     }
