@@ -40,6 +40,10 @@ pub enum Fault {
     Unavailable,
     /// 504 with a Status of reason Timeout. The request is not carried out.
     Timeout,
+    /// The same after the request was carried out, which may also happen to a real server.
+    LateTimeout,
+    /// The connection fails when the request was carried out: nobody hears the answer.
+    LostAnswer,
     /// The request waits, then the other rules and the server have their turn.
     Delay(Duration),
     /// No answer ever comes, and the request is not carried out.
@@ -109,6 +113,8 @@ pub(crate) enum Verdict {
     Serve,
     Refuse,
     Answer(Answer),
+    /// The request is carried out, and this is answered, or nothing.
+    ServeInVain(Option<Answer>),
 }
 
 // === impl Fault ===
@@ -138,7 +144,7 @@ impl Fault {
             }
             Self::InternalError => Status::internal_error("an injected fault"),
             Self::Unavailable => Status::unavailable("an injected fault"),
-            Self::Timeout => {
+            Self::Timeout | Self::LateTimeout => {
                 Status::timeout("Timeout: request did not complete within the allotted timeout")
             }
             Self::NotServed => return Answer::page_not_found(),
@@ -153,6 +159,7 @@ impl Fault {
             | Self::Delay(_)
             | Self::Hang
             | Self::Refuse
+            | Self::LostAnswer
             | Self::Corrupt { .. } => return Answer::Events(Empty::new().boxed_unsync()),
         };
         status.into()
@@ -307,6 +314,10 @@ impl Faults {
                 }
                 Some((_, Fault::Hang)) => std::future::pending().await,
                 Some((_, Fault::Refuse)) => return Verdict::Refuse,
+                Some((_, Fault::LostAnswer)) => return Verdict::ServeInVain(None),
+                Some((_, fault @ Fault::LateTimeout)) => {
+                    return Verdict::ServeInVain(Some(fault.answer(facts)));
+                }
                 Some((_, fault)) => return Verdict::Answer(fault.answer(facts)),
             }
         }
@@ -367,6 +378,8 @@ impl Faults {
             | Fault::InternalError
             | Fault::Unavailable
             | Fault::Timeout
+            | Fault::LateTimeout
+            | Fault::LostAnswer
             | Fault::Delay(_)
             | Fault::Hang
             | Fault::Refuse

@@ -156,6 +156,14 @@ impl Status {
         Self::new(409, "AlreadyExists", message).about(subject)
     }
 
+    /// The name is taken though it was to be generated, or could have been.
+    pub(crate) fn not_unique(subject: Subject<'_>, being_deleted: bool) -> Self {
+        let mut status = Self::already_exists(subject, being_deleted);
+        status.message += ", the server was not able to generate a unique name for the object";
+        status.details.get_or_insert_default().retry_after_seconds = Some(1);
+        status
+    }
+
     pub(crate) fn conflict(subject: Subject<'_>, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {:?}: {why}",

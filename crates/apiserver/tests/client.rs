@@ -394,6 +394,55 @@ async fn faults_meet_the_requests_that_their_rule_names() {
     drop(corrupt);
 }
 
+/// Bookmarks come every minute, and shortly before the end.
+#[tokio::test(start_paused = true)]
+async fn a_watch_says_how_far_it_has_come_before_it_ends() {
+    let server = ApiServer::builder().build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    for (timeout, expected) in [(2, vec![]), (10, vec![8]), (100, vec![60, 98])] {
+        let params = WatchParams::default().timeout(timeout);
+        let start = tokio::time::Instant::now();
+        let mut events = maps.watch(&params, "1").await.unwrap().boxed();
+        let mut seen = Vec::new();
+        while let Some(event) = events.try_next().await.unwrap() {
+            assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
+            seen.push(start.elapsed().as_secs());
+        }
+        assert_eq!(seen, expected);
+        assert_eq!(start.elapsed().as_secs(), u64::from(timeout));
+    }
+}
+
+/// What a client takes for a failure may have been done.
+#[tokio::test(start_paused = true)]
+async fn faults_keep_the_answer_to_what_was_done() {
+    let server = ApiServer::builder().build();
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    let creation = Rule::any().verb(Verb::Create);
+    let late = server.faults().inject(creation, Fault::LateTimeout);
+    let create = |name: &'static str| {
+        let (maps, map) = (maps.clone(), config_map(name, "1"));
+        async move { maps.create(&PostParams::default(), &map).await.unwrap_err() }
+    };
+    assert_eq!(code(&create("a").await), 504);
+    assert!(maps.get("a").await.is_ok());
+    drop(late);
+    assert_eq!(code(&create("a").await), 409);
+
+    let deletion = Rule::any().verb(Verb::Delete).times(1);
+    let lost = server.faults().inject(deletion, Fault::LostAnswer);
+    let params = DeleteParams::default();
+    let deleted = maps.delete("a", &params).await;
+    assert!(matches!(deleted, Err(kube::Error::Service(_))));
+    assert_eq!(lost.hits(), 1);
+    let deleted = maps.delete("a", &params).await;
+    assert_eq!(code(&deleted.unwrap_err()), 404);
+    let log = server.requests().all();
+    let deletions = log.iter().filter(|one| one.verb == Verb::Delete);
+    let seen: Vec<_> = deletions.map(|one| (one.status, one.changed)).collect();
+    assert_eq!(seen, [(None, true), (Some(404), false)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn faults_delay_requests_swallow_them_and_close_watches() {
     let server = ApiServer::builder().build();

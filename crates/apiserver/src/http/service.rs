@@ -113,8 +113,10 @@ where
         }
     };
     facts.user.clone_from(&requester.user.name);
+    let mut in_vain = None;
     match core.faults.judge(&facts).await {
         Verdict::Serve => {}
+        Verdict::ServeInVain(answer) => in_vain = Some(answer),
         Verdict::Refuse => {
             log(facts, None, false);
             return Err(TransportError(()));
@@ -150,8 +152,10 @@ where
         body: body.to_bytes(),
     };
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
-    log(facts, Some(answer.code()), changed);
-    Ok(finish(answer, media))
+    let heard = in_vain.unwrap_or(Some(answer));
+    log(facts, heard.as_ref().map(Answer::code), changed);
+    let heard = heard.map(|answer| finish(answer, media));
+    heard.ok_or(TransportError(()))
 }
 
 /// What `RUST_LOG` with the target `homeostat_apiserver::requests` shows of a request. Nothing of

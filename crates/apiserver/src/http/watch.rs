@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
@@ -20,6 +21,9 @@ use crate::registry::{ListOptions, Registry, Target, parse_version, present};
 use crate::server::Core;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, Object, Store};
+
+/// How long before its end a watch says how far it has come, as kube-apiserver does.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// Marks the bookmark behind the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -69,7 +73,7 @@ pub(super) fn open(
     let drops = core.drops.subscribe();
     let config = &core.config;
     let timeout = options.timeout_seconds.filter(|seconds| *seconds > 0);
-    let timeout = timeout.map_or(config.watch_timeout, std::time::Duration::from_secs);
+    let timeout = timeout.map_or(config.watch_timeout, Duration::from_secs);
     let now = Instant::now();
     let watch = core.stage.with(|registry| {
         let feed = registry.store.feed(&target.resource.storage);
@@ -86,7 +90,7 @@ pub(super) fn open(
             feed,
             drops,
             deadline: now + timeout,
-            next_bookmark: now + config.bookmark_interval,
+            next_bookmark: next_bookmark(now, now + timeout, config.bookmark_interval),
         };
         watch.start(registry);
         watch
@@ -170,7 +174,8 @@ impl Watch {
             changed = feed.changed() => if changed.is_ok() { Wake::Change } else { Wake::End },
             () = sleep_until(*deadline) => Wake::End,
             () = sleep_until(*next_bookmark), if options.allow_bookmarks => {
-                *next_bookmark += self.core.config.bookmark_interval;
+                let interval = self.core.config.bookmark_interval;
+                *next_bookmark = self::next_bookmark(*next_bookmark, *deadline, interval);
                 Wake::Bookmark
             }
         }
@@ -268,6 +273,14 @@ impl Watch {
         self.frames
             .push_back(frame(kind, shown.to_string().as_bytes()));
     }
+}
+
+/// When a watch that ends at the deadline says again how far it has come.
+fn next_bookmark(now: Instant, deadline: Instant, interval: Duration) -> Instant {
+    let next = now + interval;
+    let last = deadline.checked_sub(LAST_BOOKMARK);
+    last.filter(|last| now < *last && *last < next)
+        .unwrap_or(next)
 }
 
 /// A line of the stream with the JSON of an object in it.

@@ -289,3 +289,40 @@ fn written_sets_are_read_back() {
     });
     assert_eq!(FieldSet::read(&fields).write(), fields);
 }
+
+/// More than ten updaters are too many: the oldest become one.
+#[test]
+fn ancient_changes() {
+    let schema = schema();
+    let mut object = json!({ "spec": {} });
+    let mut managers = Managers::default();
+    for number in 0..12 {
+        let writer = writer(Operation::Update, &format!("m{number:02}"));
+        let now = format!("{number:02}");
+        let context = Context {
+            schema: &schema,
+            reach: Reach::Everything,
+            writer: &writer,
+            now: Some(&now),
+        };
+        let mut new = object.clone();
+        new["spec"]["settings"][format!("k{number}")] = json!("v");
+        managers = update(context, &object, number == 0, &new, managers);
+        object = new;
+    }
+    let entries = managers.write();
+    let names: Vec<&str> = entries
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry["manager"].as_str())
+        .collect();
+    assert_eq!(names.len(), 10);
+    assert_eq!(names[..3], ["ancient-changes", "m03", "m04"]);
+    assert_eq!(entries[0]["time"], "02");
+    let settings = &entries[0]["fieldsV1"]["f:spec"]["f:settings"];
+    assert_eq!(
+        *settings,
+        json!({ ".": {}, "f:k0": {}, "f:k1": {}, "f:k2": {} })
+    );
+}

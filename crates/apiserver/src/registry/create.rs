@@ -99,7 +99,7 @@ impl Registry {
         self.set_server_metadata(target, &mut body);
         self.allocate(target, &mut body, None)?;
         warnings.extend(validate_new(target, &body)?);
-        warnings.extend(names::finalizer_warnings(resource, &body));
+        warnings.extend(names::finalizer_warnings(resource, &body, None));
         accept::finish(resource, &mut body);
         to_storage(resource, &mut body);
         if !object::resource_version(&body).is_empty() {
@@ -110,10 +110,13 @@ impl Registry {
         let key = Key::new(&resource.storage, &target.namespace, object::name(&body));
         if let Some(existing) = self.store.get(&key) {
             let deleting = object::is_being_deleted(&existing);
-            return Err(Status::already_exists(
-                resource.subject(&key.name),
-                deleting,
-            ));
+            let subject = resource.subject(&key.name);
+            let base = body["metadata"]["generateName"].as_str();
+            return Err(if base.is_none_or(str::is_empty) {
+                Status::already_exists(subject, deleting)
+            } else {
+                Status::not_unique(subject, deleting)
+            });
         }
         if options.dry_run {
             return Ok(present(resource, &Object::new(body)));

@@ -25,6 +25,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) propagation: Option<Propagation>,
+    /// Whether the old way of saying it was used, to have the dependents deleted.
+    pub(crate) cascades: bool,
     pub(crate) expected_uid: Option<String>,
     pub(crate) expected_version: Option<String>,
 }
@@ -101,6 +103,7 @@ impl DeleteOptions {
             dry_run,
             grace_seconds: body["gracePeriodSeconds"].as_i64(),
             propagation,
+            cascades: orphan == Some(false),
             expected_uid: text(&body["preconditions"]["uid"]),
             expected_version: text(&body["preconditions"]["resourceVersion"]),
         })
@@ -145,7 +148,10 @@ impl Registry {
         let old = self.stored(target)?;
         check_preconditions(&resource, &old, options)?;
         let warnings = warnings(&resource, options);
-        let body = match self.mark(&resource, &old, options) {
+        let mark = self.mark(&resource, &old, options);
+        // Older clients are told that there is something to wait for.
+        let waits = options.cascades && matches!(mark, Mark::Held(_));
+        let body = match mark {
             Mark::Gone(mut last) => {
                 let removed = if options.dry_run {
                     None
@@ -173,7 +179,7 @@ impl Registry {
             }
         };
         Ok(Reply {
-            code: 200,
+            code: if waits { 202 } else { 200 },
             body,
             warnings,
         })

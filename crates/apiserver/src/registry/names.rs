@@ -155,18 +155,32 @@ pub(super) fn unqualified_finalizer_causes(resource: &Resource, object: &Value) 
         .collect()
 }
 
-/// What to warn about finalizers of a custom object.
-pub(super) fn finalizer_warnings(resource: &Resource, object: &Value) -> Vec<String> {
-    crate::object::finalizers(object)
-        .filter(|name| resource.is_custom() && !name.contains('/'))
+/// What to warn about finalizers that are added to a custom object.
+pub(super) fn finalizer_warnings(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<String> {
+    if !resource.is_custom() {
+        return Vec::new();
+    }
+    let had = |name: &str| {
+        let old = old.into_iter().flat_map(crate::object::finalizers);
+        old.into_iter().any(|one| one == name)
+    };
+    let mut added: Vec<&str> = crate::object::finalizers(object)
+        .filter(|name| !name.contains('/') && !had(name))
         .filter(|name| !["orphan", "foregroundDeletion"].contains(name))
-        .map(|name| {
-            format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid \
-                 accidental conflicts with other finalizer writers"
-            )
-        })
-        .collect()
+        .collect();
+    added.sort_unstable();
+    added.dedup();
+    let warning = |name: &&str| {
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid \
+             accidental conflicts with other finalizer writers"
+        )
+    };
+    added.iter().map(warning).collect()
 }
 
 /// Checks a qualified name: a domain in front of a slash may be missing.

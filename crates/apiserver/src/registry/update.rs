@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
-    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, ownership, pods,
-    present, scale, to_storage,
+    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, names, ownership,
+    pods, present, scale, to_storage,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
@@ -80,6 +80,7 @@ impl Registry {
         check_version(target, &new, shown, origin)?;
         warnings.extend(dedup_owners(&mut new));
         defaults::fill(resource, &mut new);
+        keep_beside_status(target, &mut new, shown);
         let managers = managers.unwrap_or_else(|| {
             let known = ownership::of_update(target, &new, shown);
             self.track(target, Some(shown), &new, known, options)
@@ -109,6 +110,7 @@ impl Registry {
         }
         keep_server_members(&mut new, &shown);
         warnings.extend(validate_update(target, &new, &shown)?);
+        warnings.extend(names::finalizer_warnings(resource, &new, Some(&shown)));
         accept::finish(resource, &mut new);
         raise_generation(resource, &mut new, &shown);
         object::metadata_mut(&mut new).insert(
@@ -179,6 +181,25 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
         return Err(Status::modified(resource.subject(&target.name)));
     }
     Ok(())
+}
+
+/// Members of metadata that some kinds keep though others let them be changed with the status.
+const KEPT_BESIDE_STATUS: [(&str, &str, &str); 2] = [
+    ("apps", "deployments", "labels"),
+    ("", "pods", "ownerReferences"),
+];
+
+/// Keeps what a write to the status does not change, before anybody comes to own it.
+fn keep_beside_status(target: &Target, new: &mut Value, old: &Value) {
+    if !target.is_subresource("status") {
+        return;
+    }
+    for (group, plural, member) in KEPT_BESIDE_STATUS {
+        if target.resource.is(group, plural) {
+            let kept = old["metadata"].get(member).cloned();
+            set_member(&mut new["metadata"], member, kept);
+        }
+    }
 }
 
 /// Takes from the new state only what the endpoint may change.
