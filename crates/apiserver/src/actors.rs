@@ -6,31 +6,34 @@
 
 mod collector;
 mod definitions;
+mod expiry;
+mod furnishing;
 mod namespaces;
 mod workloads;
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError, Weak};
 
 use tokio::sync::watch;
 
 use self::collector::Collector;
+use self::expiry::Expiry;
+use self::furnishing::Furnishing;
 use self::workloads::Workloads;
 use crate::registry::{DeleteOptions, Registry, WriteOptions};
 
 /// Which actors run by themselves.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Enabled {
-    pub(crate) garbage_collection: bool,
-    pub(crate) namespaces: bool,
-    pub(crate) workloads: bool,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct Enabled(BTreeSet<Actor>);
 
-/// One of the actors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One of the actors, in the order in which they have their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Actor {
     GarbageCollector,
     Namespaces,
     Definitions,
+    Expiry,
+    Furnishing,
     Workloads,
 }
 
@@ -38,6 +41,8 @@ pub(crate) enum Actor {
 #[derive(Debug, Default)]
 pub(crate) struct Actors {
     collector: Collector,
+    expiry: Expiry,
+    furnishing: Furnishing,
     workloads: Workloads,
 }
 
@@ -53,6 +58,8 @@ impl Actors {
             Actor::GarbageCollector => self.collector.step(registry),
             Actor::Namespaces => namespaces::step(registry),
             Actor::Definitions => definitions::step(registry),
+            Actor::Expiry => self.expiry.step(registry),
+            Actor::Furnishing => self.furnishing.step(registry),
             Actor::Workloads => self.workloads.step(registry),
         }
     }
@@ -60,21 +67,24 @@ impl Actors {
 
 // === impl Enabled ===
 
+impl Default for Enabled {
+    fn default() -> Self {
+        Self(BTreeSet::from([
+            Actor::GarbageCollector,
+            Actor::Namespaces,
+            Actor::Definitions,
+            Actor::Expiry,
+        ]))
+    }
+}
+
 impl Enabled {
-    fn actors(self) -> impl Iterator<Item = Actor> {
-        let Self {
-            garbage_collection,
-            namespaces,
-            workloads,
-        } = self;
-        [
-            (garbage_collection, Actor::GarbageCollector),
-            (namespaces, Actor::Namespaces),
-            (true, Actor::Definitions),
-            (workloads, Actor::Workloads),
-        ]
-        .into_iter()
-        .filter_map(|(enabled, actor)| enabled.then_some(actor))
+    pub(crate) fn set(&mut self, actor: Actor, enabled: bool) {
+        if enabled {
+            self.0.insert(actor);
+        } else {
+            self.0.remove(&actor);
+        }
     }
 }
 
@@ -111,9 +121,8 @@ pub(crate) async fn drive(
     while revisions.changed().await.is_ok() {
         loop {
             let Some(stage) = stage.upgrade() else { return };
-            let worked = enabled
-                .actors()
-                .fold(false, |worked, actor| stage.step(actor) | worked);
+            let actors = enabled.0.iter();
+            let worked = actors.fold(false, |worked, actor| stage.step(*actor) | worked);
             drop(stage);
             if !worked {
                 break;

@@ -30,6 +30,9 @@ pub struct Config {
     pub watch_timeout: Duration,
     /// How often a watch that allows bookmarks gets one. 1 minute, as kube-apiserver.
     pub bookmark_interval: Duration,
+    /// How long an event is kept after it was last written. 1 hour, as kube-apiserver. It goes with the
+    /// next write of anything.
+    pub event_lifetime: Duration,
     /// How long connections may take to finish when a server that listens is stopped. 5 s: an answer
     /// takes far less, and a client that does not read must not hold up the end.
     pub shutdown_grace: Duration,
@@ -49,6 +52,7 @@ impl Default for Config {
             fresh_read_timeout: Duration::from_secs(3),
             watch_timeout: Duration::from_secs(30 * 60),
             bookmark_interval: Duration::from_secs(60),
+            event_lifetime: Duration::from_secs(60 * 60),
             shutdown_grace: Duration::from_secs(5),
             max_logged_requests: 100_000,
         }

@@ -76,11 +76,7 @@ impl ApiServer {
             clock: None,
             seed: 0,
             config: Config::default(),
-            enabled: Enabled {
-                garbage_collection: true,
-                namespaces: true,
-                workloads: false,
-            },
+            enabled: Enabled::default(),
             debug: false,
             advance: None,
             protocol: Protocol::Http,
@@ -198,20 +194,27 @@ impl ApiServerBuilder {
 
     /// Whether the garbage collector runs by itself. On by default.
     pub fn garbage_collection(mut self, enabled: bool) -> Self {
-        self.enabled.garbage_collection = enabled;
+        self.enabled.set(Actor::GarbageCollector, enabled);
         self
     }
 
     /// Whether namespaces that are deleted are emptied and removed. On by default.
     pub fn namespace_deletion(mut self, enabled: bool) -> Self {
-        self.enabled.namespaces = enabled;
+        self.enabled.set(Actor::Namespaces, enabled);
+        self
+    }
+
+    /// Whether every namespace gets the `ServiceAccount` `default` and the `ConfigMap`
+    /// `kube-root-ca.crt`, which is empty here, as from a cluster's controllers. Off by default.
+    pub fn namespace_defaults(mut self, enabled: bool) -> Self {
+        self.enabled.set(Actor::Furnishing, enabled);
         self
     }
 
     /// Whether Deployments become available, Pods run and `PodDisruptionBudget`s are kept as if a cluster
     /// were there. Off by default.
     pub fn workloads(mut self, enabled: bool) -> Self {
-        self.enabled.workloads = enabled;
+        self.enabled.set(Actor::Workloads, enabled);
         self
     }
 

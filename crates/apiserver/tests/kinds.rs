@@ -6,10 +6,10 @@ use std::time::Duration;
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
-use kube::api::{EvictParams, Patch, PatchParams, PostParams};
+use kube::api::{EvictParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 fn code(error: &kube::Error) -> u16 {
@@ -285,4 +285,56 @@ async fn data_and_finalizers_that_are_refused() {
         .filter_map(|line| line.split([' ', ':']).nth(1))
         .collect();
     assert_eq!(fields, ["metadata.generateName", "metadata.name"]);
+}
+
+/// Events are kept for an hour after they were last written.
+#[tokio::test(start_paused = true)]
+async fn events_are_forgotten() {
+    let server = ApiServer::builder().build();
+    let events: Api<Event> = Api::default_namespaced(server.client());
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    let post = PostParams::default();
+    let event = |name: &str| -> Event {
+        serde_json::from_value(json!({
+            "metadata": { "name": name },
+            "involvedObject": { "kind": "Pod", "name": "p", "namespace": "default" },
+        }))
+        .unwrap()
+    };
+    for name in ["a", "b"] {
+        events.create(&post, &event(name)).await.unwrap();
+    }
+    let half = Duration::from_secs(30 * 60);
+    tokio::time::sleep(half).await;
+    let again = Patch::Merge(json!({ "count": 2 }));
+    events
+        .patch("b", &PatchParams::default(), &again)
+        .await
+        .unwrap();
+    tokio::time::sleep(half).await;
+    for (number, left) in [(1, vec!["b"]), (2, vec![])] {
+        let map: ConfigMap =
+            serde_json::from_value(json!({ "metadata": { "name": number.to_string() } })).unwrap();
+        maps.create(&post, &map).await.unwrap();
+        tokio::time::sleep(half).await;
+        let list = events.list(&ListParams::default()).await.unwrap();
+        let names: Vec<String> = list.items.iter().map(ResourceExt::name_any).collect();
+        assert_eq!(names, left);
+    }
+}
+
+/// What was written before the history was forgotten is looked at all the same.
+#[tokio::test(start_paused = true)]
+async fn actors_that_have_missed_something_look_at_everything() {
+    let server = ApiServer::builder().build();
+    let pods: Api<Pod> = Api::default_namespaced(server.client());
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] },
+    }))
+    .unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    server.compact();
+    assert!(server.step_workloads());
+    let status = pods.get("p").await.unwrap().status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Running"));
 }

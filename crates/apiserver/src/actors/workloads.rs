@@ -15,14 +15,21 @@ use crate::storage::{ChangeKind, Key};
 
 /// What budgets depend on: pods, and how many of them there are to be.
 const COUNTED: [&str; 5] = [
-    "/pods",
+    PODS,
     "/replicationcontrollers",
-    "apps/deployments",
+    DEPLOYMENTS,
     "apps/replicasets",
     "apps/statefulsets",
 ];
 
+const PODS: &str = "/pods";
+
+const DEPLOYMENTS: &str = "apps/deployments";
+
 const BUDGETS: &str = "policy/poddisruptionbudgets";
+
+/// What is looked at when it changes.
+const OWN: [&str; 3] = [PODS, DEPLOYMENTS, BUDGETS];
 
 /// Looks at every Deployment, Pod and disruption budget that changed.
 #[derive(Debug, Default)]
@@ -38,25 +45,10 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Makes the next write, if there is one to make.
     pub(super) fn step(&mut self, registry: &mut Registry) -> bool {
-        let mut counted: BTreeSet<String> = BTreeSet::new();
-        for change in registry.store.all_changes_after(self.seen) {
-            let resource = &&*change.key.resource;
-            let concerned = ["apps/deployments", "/pods", BUDGETS].contains(resource);
-            if concerned && change.kind != ChangeKind::Deleted {
-                self.queue.insert(change.key.clone());
-            }
-            if COUNTED.contains(resource) {
-                counted.insert(change.key.namespace.clone());
-            }
-        }
-        self.seen = registry.store.revision();
-        for namespace in counted {
-            self.queue
-                .extend(budgets::of_namespace(registry, &namespace));
-        }
+        self.take_in(registry);
         while let Some(key) = self.queue.pop_first() {
             let worked = match &*key.resource {
-                "/pods" => self.look_at_pod(registry, &key),
+                PODS => self.look_at_pod(registry, &key),
                 BUDGETS => budgets::look_at(registry, &key),
                 _ => look_at_deployment(registry, &key),
             };
@@ -65,6 +57,30 @@ impl Workloads {
             }
         }
         false
+    }
+
+    fn take_in(&mut self, registry: &Registry) {
+        let is_own = |key: &Key| OWN.contains(&&*key.resource);
+        let mut counted: BTreeSet<String> = BTreeSet::new();
+        if self.seen < registry.store.compacted() {
+            // Some changes are forgotten already: look at everything.
+            let all = registry.store.keys().filter(|key| is_own(key));
+            self.queue.extend(all.cloned());
+        } else {
+            for change in registry.store.all_changes_after(self.seen) {
+                if is_own(&change.key) && change.kind != ChangeKind::Deleted {
+                    self.queue.insert(change.key.clone());
+                }
+                if COUNTED.contains(&&*change.key.resource) {
+                    counted.insert(change.key.namespace.clone());
+                }
+            }
+        }
+        self.seen = registry.store.revision();
+        for namespace in counted {
+            let budgets = budgets::of_namespace(registry, &namespace);
+            self.queue.extend(budgets);
+        }
     }
 
     fn look_at_pod(&mut self, registry: &mut Registry, key: &Key) -> bool {

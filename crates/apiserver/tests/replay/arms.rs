@@ -18,20 +18,21 @@ const AT_ONCE: usize = 16;
 
 /// Plays the cases in process, each on a server of its own and under paused time.
 pub(crate) fn in_process(cases: &BTreeMap<String, Case>) -> Outcomes {
-    let play_one = |text: &str| {
+    let play_one = |case: &Case| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .map_err(|error| error.to_string())?;
         runtime.block_on(async {
-            let stage = Stage::InProcess(ApiServer::builder().seed(1).build());
-            play(text, &stage, &Names::new(0)).await
+            let server = ApiServer::builder().seed(1);
+            let server = server.namespace_defaults(case.furnished).build();
+            play(&case.text, &Stage::InProcess(server), &Names::new(0)).await
         })
     };
     cases
         .iter()
-        .map(|(name, case)| (name.clone(), play_one(&case.text)))
+        .map(|(name, case)| (name.clone(), play_one(case)))
         .collect()
 }
 
@@ -49,7 +50,8 @@ pub(crate) async fn on_a_socket(cases: &BTreeMap<String, Case>) -> Result<Outcom
 /// Plays the cases, many at once, and those that need the server for themselves afterwards.
 pub(crate) async fn over_http(address: SocketAddr, cases: &BTreeMap<String, Case>) -> Outcomes {
     let stage = &Stage::Http(address);
-    let numbered = cases.iter().enumerate();
+    // One server plays all, so it does not put anything into namespaces.
+    let numbered = cases.iter().filter(|(_, case)| !case.furnished).enumerate();
     let (exclusive, shared): (Vec<_>, Vec<_>) = numbered.partition(|(_, (_, case))| case.exclusive);
     let play_one = |(number, (name, case)): (usize, (&String, &Case))| {
         let (name, text) = (name.clone(), case.text.clone());

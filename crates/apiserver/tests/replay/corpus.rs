@@ -12,10 +12,15 @@ pub(crate) struct Case {
     pub(crate) text: String,
     /// It must not run beside others.
     pub(crate) exclusive: bool,
+    /// It is for servers that put something into every namespace, others are for those that do not.
+    pub(crate) furnished: bool,
 }
 
 /// Abilities that the server does not have: their cases are skipped.
-const ABSENT: [&str; 4] = ["authn", "authz", "apf", "namespace-defaults"];
+const ABSENT: [&str; 3] = ["authn", "authz", "apf"];
+
+/// An ability that is switched on for the cases that need it.
+const FURNISHED: &str = "namespace-defaults";
 
 /// The recordings that are part of this crate.
 pub(crate) fn directory() -> PathBuf {
@@ -40,11 +45,16 @@ pub(crate) fn cases(directory: &Path) -> Result<BTreeMap<String, Case>, String> 
             let (Some(area), Some(name)) = (case["area"].as_str(), case["name"].as_str()) else {
                 return Err(wrong(&"a case has an area and a name"));
             };
+            let name = format!("{area}/{name}");
             let requires = case["requires"].as_array().into_iter().flatten();
-            let mut abilities = requires.filter_map(Value::as_str);
-            if !abilities.any(|ability| ABSENT.contains(&ability)) {
-                let exclusive = case["exclusive"] == true;
-                cases.insert(format!("{area}/{name}"), Case { text, exclusive });
+            let abilities: Vec<&str> = requires.filter_map(Value::as_str).collect();
+            if !abilities.iter().any(|ability| ABSENT.contains(ability)) {
+                let case = Case {
+                    exclusive: case["exclusive"] == true,
+                    furnished: abilities.contains(&FURNISHED),
+                    text,
+                };
+                cases.insert(name, case);
             }
         }
     }

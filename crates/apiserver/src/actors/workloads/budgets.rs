@@ -34,7 +34,7 @@ pub(super) fn look_at(registry: &mut Registry, key: &Key) -> bool {
     let protected = protected(registry, key, &budget["spec"]["selector"]);
     let now = registry.timestamp();
     registry.edit_status(key, &write_options(), |budget| {
-        observe(budget, &protected, now)
+        observe(budget, &protected, now);
     })
 }
 
