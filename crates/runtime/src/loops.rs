@@ -8,7 +8,8 @@
 //! - the log has a warning with the whole [`Incident`],
 //! - the object has a Kubernetes event with the reason `ReconcileLoop` and its
 //!   [summary](Incident::summary) ([`Controller::recorder`](crate::Controller::recorder)),
-//! - [`Handle::explain`](crate::controller::Handle::explain) tells of it.
+//! - [`Handle::explain`](crate::controller::Handle::explain) tells of it, and
+//!   [`Handle::counts`](crate::controller::Handle::counts) counts it.
 //!
 //! From then on the object is reconciled less and less often, from one second to one minute between two
 //! runs, until somebody else changes what is wanted of it. [`Config`] says what counts as a loop, and
