@@ -18,13 +18,14 @@ pub(crate) fn read_manifest(file: &Path) -> Result<String, String> {
     })
 }
 
-/// Writes a kubeconfig, which only its owner may read because there may be a token in it. A file that
-/// is there already is replaced at once: nobody sees half of it.
+/// Writes a kubeconfig, which only its owner may read because there may be a token in it. One that is
+/// there from an earlier time is replaced at once: nobody sees half of it.
 ///
 /// # Errors
 ///
-/// The file cannot be written.
+/// There is another file, or it cannot be written.
 pub(crate) fn write_kubeconfig(file: &Path, text: &str) -> Result<(), String> {
+    check_is_ours(file)?;
     let beside = beside(file);
     let written = write_private(&beside, text).and_then(|()| fs::rename(&beside, file));
     written.map_err(|error| {
@@ -32,6 +33,35 @@ pub(crate) fn write_kubeconfig(file: &Path, text: &str) -> Result<(), String> {
         drop(fs::remove_file(&beside));
         format!("cannot write {}: {error}", file.display())
     })
+}
+
+/// A kubeconfig that names nothing but a server of ours, or nothing at all.
+///
+/// # Errors
+///
+/// There is something else: somebody's clusters may be in it.
+pub(crate) fn check_is_ours(file: &Path) -> Result<(), String> {
+    let found = match fs::read(file) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot write {}: {error}", file.display())),
+    };
+    let text = String::from_utf8_lossy(&found);
+    let mut names = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("- name: "));
+    let is_ours = text
+        .lines()
+        .any(|line| line == "current-context: homeostat")
+        && names.all(|name| name == "homeostat");
+    if found.is_empty() || is_ours {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is there already, and homeostat did not write it: it stays as it is. --kubeconfig takes the \
+         name of a new file",
+        file.display()
+    ))
 }
 
 /// A file in the same folder, that no other process writes.

@@ -12,7 +12,7 @@ mod failure;
 mod file;
 
 use clap::{Parser, Subcommand};
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
 /// A controller runtime for Kubernetes: see it at work, and develop against an API server.
@@ -50,6 +50,7 @@ fn log(directive: Option<&str>) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
 }
 

@@ -141,8 +141,8 @@ fn the_kubeconfig_is_private_and_the_server_then_is_too() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = Folder::new("kubeconfig");
-    // A file that everybody can read does not stay one.
-    let file = folder.write("config", "old");
+    // A file that everybody can read, as `mktemp` does not make it, does not stay one.
+    let file = folder.write("config", "");
     let dev = Dev::start(&["--kubeconfig", &file]);
     assert!(dev.url.starts_with("https://127.0.0.1:"), "{}", dev.url);
     let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -158,6 +158,32 @@ fn the_kubeconfig_is_private_and_the_server_then_is_too() {
         (status, body.contains("HTTPS server")),
         (400, true),
         "{body}"
+    );
+}
+
+#[test]
+fn a_kubeconfig_of_somebody_elses_is_left_alone() {
+    let folder = Folder::new("foreign");
+    let file = folder.file("config");
+    let mixed = "contexts:\n- name: homeostat\n- name: prod\ncurrent-context: homeostat\n";
+    for text in ["current-context: prod\n", mixed] {
+        fs::write(&file, text).unwrap();
+        let output = command(&["--kubeconfig", &file]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("there already"), "{error}");
+        assert!(output.stdout.is_empty());
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+    // Its own of an earlier time is replaced.
+    fs::remove_file(&file).unwrap();
+    let contents = [(), ()].map(|()| {
+        let _dev = Dev::start(&["--kubeconfig", &file]);
+        fs::read_to_string(&file).unwrap()
+    });
+    assert_ne!(
+        contents[0], contents[1],
+        "each server has a token of its own"
     );
 }
 

@@ -191,12 +191,18 @@ impl Query {
     }
 }
 
-/// A client that names no field manager is named after its program.
+/// A client that names no field manager is named after its program, and if it does not name that either,
+/// it is unknown.
 fn default_manager(user_agent: &str) -> String {
     let program = user_agent.split('/').next().unwrap_or_default();
-    program
+    let manager: String = program
         .chars()
         .filter(|c| !c.is_control())
         .take(MAX_MANAGER_LENGTH)
-        .collect()
+        .collect();
+    if manager.is_empty() {
+        "unknown".to_owned()
+    } else {
+        manager
+    }
 }

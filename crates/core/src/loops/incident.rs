@@ -125,13 +125,16 @@ impl fmt::Display for Incident {
             damped,
         } = self;
         let time = Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        if *damped {
-            writeln!(f, "reconcile loop: {runs} runs in {time:?}, and no end")?;
+        // Where time is virtual, none passes in a loop.
+        let during = if time.is_zero() {
+            String::new()
         } else {
-            writeln!(
-                f,
-                "needless writes: {runs} runs in {time:?} changed nothing"
-            )?;
+            format!(" in {time:?}")
+        };
+        if *damped {
+            writeln!(f, "reconcile loop: {runs} runs{during}, and no end")?;
+        } else {
+            writeln!(f, "needless writes: {runs} runs{during} changed nothing")?;
         }
         for finding in findings {
             write!(f, "{finding}")?;

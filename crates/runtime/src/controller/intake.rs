@@ -117,10 +117,11 @@ async fn forward(
     while let Some(signal) = source.signals.next().await {
         if source.asks && matches!(signal, Signal::Synced) && !client::requests_noted() {
             UNTRACKED.call_once(|| {
-                tracing::info!(
+                tracing::warn!(
                     source = source.label,
                     "the client of a controller does not record what reconcilers write, so their \
-                     next runs do not wait for it; make the client with homeostat::client::Tracked"
+                     next runs do not wait for it, and reconcile loops are not found; make the client \
+                     with homeostat::client::Tracked"
                 );
             });
         }
