@@ -26,11 +26,15 @@ pub(super) struct Header {
     pub(super) namespace: Option<String>,
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
-    pub(super) labels: Option<BTreeMap<String, String>>,
+    pub(super) labels: Labels,
     has_deletion_timestamp: bool,
     deletion_grace_period_seconds: Option<i64>,
     has_finalizers: bool,
 }
+
+/// The labels of an object, in JSON: hardly anybody asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Labels(Option<Box<[u8]>>);
 
 // === impl Answer ===
 
@@ -105,7 +109,7 @@ impl Header {
                 b"namespace" => header.namespace = string(value),
                 b"uid" => header.uid = string(value),
                 b"resourceVersion" => header.resource_version = string(value),
-                b"labels" => header.labels = decode(value),
+                b"labels" => header.labels = Labels::of(value),
                 b"deletionTimestamp" => header.has_deletion_timestamp = value != b"null",
                 b"deletionGracePeriodSeconds" => {
                     header.deletion_grace_period_seconds = decode(value);
@@ -128,6 +132,18 @@ impl Header {
         self.has_deletion_timestamp
             && !self.has_finalizers
             && self.deletion_grace_period_seconds.unwrap_or(0) == 0
+    }
+}
+
+// === impl Labels ===
+
+impl Labels {
+    fn of(value: &[u8]) -> Self {
+        Self(Some(value.into()))
+    }
+
+    pub(crate) fn decode(&self) -> BTreeMap<String, String> {
+        self.0.as_deref().and_then(decode).unwrap_or_default()
     }
 }
 
@@ -158,7 +174,7 @@ mod tests {
         assert_eq!(object.namespace.as_deref(), Some("b"));
         assert_eq!(object.uid.as_deref(), Some("u"));
         assert_eq!(object.resource_version.as_deref(), Some("7"));
-        assert_eq!(object.labels.as_ref().unwrap()["x"], "y");
+        assert_eq!(object.labels.decode()["x"], "y");
         assert!(!object.is_gone());
     }
 

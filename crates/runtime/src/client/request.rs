@@ -70,10 +70,14 @@ impl Target {
             return None;
         }
         let mut field_manager = None;
-        for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-            match &*key {
-                "dryRun" => return None,
-                "fieldManager" => field_manager = Some(value.into_owned()),
+        // No client escapes the names.
+        for pair in uri.query().unwrap_or_default().split('&') {
+            match pair.split_once('=').unwrap_or((pair, "")) {
+                ("dryRun", _) => return None,
+                ("fieldManager", value) if !value.contains(['%', '+']) => {
+                    field_manager = Some(value.to_owned());
+                }
+                ("fieldManager", _) => field_manager = unescaped(pair),
                 _ => {}
             }
         }
@@ -92,6 +96,12 @@ impl Target {
             field_manager,
         })
     }
+}
+
+/// The value of a parameter.
+fn unescaped(pair: &str) -> Option<String> {
+    let mut parsed = form_urlencoded::parse(pair.as_bytes());
+    parsed.next().map(|(_, value)| value.into_owned())
 }
 
 #[cfg(test)]
@@ -141,8 +151,8 @@ mod tests {
         );
         check(
             "PUT",
-            "/api/v1/nodes/n1",
-            "update /v1 nodes in - name n1 part - by -",
+            "/api/v1/nodes/n1?fieldManager=me=too",
+            "update /v1 nodes in - name n1 part - by me=too",
         );
         check(
             "DELETE",

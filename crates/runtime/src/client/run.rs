@@ -218,7 +218,7 @@ fn write(target: Target, before: Before, object: Header) -> Write {
         resource_version: object.resource_version,
         changed,
         gone,
-        labels: object.labels.unwrap_or_default(),
+        labels: object.labels,
         sight: None,
     }
 }

@@ -3,7 +3,7 @@
 //! Every write of every run comes by here, so what does not matter must cost next to nothing. Names
 //! are compared as they are written: no server escapes the names that are looked for.
 
-use memchr::{memchr2, memmem};
+use memchr::{memchr_iter, memchr2};
 
 /// The members of an object, each as its name and its value in JSON, until something is no JSON.
 #[derive(Debug)]
@@ -56,8 +56,11 @@ impl<'a> Members<'a> {
     pub(super) fn skip_managed_fields(&mut self) -> Option<()> {
         let rest = self.rest();
         let is_compact = rest.starts_with(b"[{");
-        for found in memmem::find_iter(rest, b"}]").take_while(|_| is_compact) {
-            let end = found + 2;
+        for found in memchr_iter(b']', rest).take_while(|_| is_compact) {
+            if found.checked_sub(1).and_then(|at| rest.get(at)) != Some(&b'}') {
+                continue;
+            }
+            let end = found + 1;
             match rest.get(end..end + 3)? {
                 [b',', b'"', next] if next.is_ascii_alphabetic() => {
                     self.0.at += end;

@@ -109,7 +109,7 @@ async fn a_name_that_the_server_makes_is_known() {
     assert_eq!(Some(&write.name), created.metadata.name.as_ref());
     assert_eq!(write.uid, created.metadata.uid);
     assert_eq!(write.resource_version, created.metadata.resource_version);
-    assert_eq!(write.labels, created.metadata.labels.unwrap());
+    assert_eq!(write.labels.decode(), created.metadata.labels.unwrap());
     assert_eq!(write.changed, Some(true));
 }
 

@@ -1,8 +1,9 @@
 //! What is known of one write.
 
+use super::answer::Labels;
 use crate::reflector::ObjectKey;
 use homeostat_core::loops::Sight;
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 /// A write that a reconcile has made, and that the server has accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ pub struct Write {
     pub changed: Option<bool>,
     /// Whether the object is gone with this write.
     pub gone: bool,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Labels,
     /// How it looked, if its run is observed.
     pub(crate) sight: Option<Box<Sight>>,
 }

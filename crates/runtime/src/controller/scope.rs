@@ -87,7 +87,7 @@ impl Scope {
         namespace
             .as_ref()
             .is_none_or(|namespace| write.namespace.as_ref() == Some(namespace))
-            && labels.matches(&write.labels)
+            && (labels.selects_all() || labels.matches(&write.labels.decode()))
             && fields.iter().all(|field| field.matches(write))
     }
 }
