@@ -36,22 +36,33 @@ pub(crate) fn in_process(cases: &BTreeMap<String, Case>) -> Outcomes {
         .collect()
 }
 
-/// Plays the cases on one server that listens.
+/// Plays the cases on servers that listen: one that puts something into every namespace, and one that
+/// does not.
 pub(crate) async fn on_a_socket(cases: &BTreeMap<String, Case>) -> Result<Outcomes, String> {
-    let server = ApiServer::builder().clock(SystemClock).debug(true).build();
-    let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listening = server.serve(address).await;
-    let listening = listening.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-    let outcomes = over_http(listening.address(), cases).await;
-    listening.stop().await;
+    let mut outcomes = Outcomes::new();
+    for furnished in [false, true] {
+        let server = ApiServer::builder().clock(SystemClock).debug(true);
+        let server = server.namespace_defaults(furnished).build();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listening = server.serve(address).await;
+        let listening =
+            listening.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        outcomes.extend(over_http(listening.address(), furnished, cases).await);
+        listening.stop().await;
+    }
     Ok(outcomes)
 }
 
-/// Plays the cases, many at once, and those that need the server for themselves afterwards.
-pub(crate) async fn over_http(address: SocketAddr, cases: &BTreeMap<String, Case>) -> Outcomes {
+/// Plays the cases for this kind of server on one, many at once, and those that need the server for
+/// themselves afterwards.
+pub(crate) async fn over_http(
+    address: SocketAddr,
+    furnished: bool,
+    cases: &BTreeMap<String, Case>,
+) -> Outcomes {
     let stage = &Stage::Http(address);
-    // One server plays all, so it does not put anything into namespaces.
-    let numbered = cases.iter().filter(|(_, case)| !case.furnished).enumerate();
+    let fitting = cases.iter().filter(|(_, case)| case.furnished == furnished);
+    let numbered = fitting.enumerate();
     let (exclusive, shared): (Vec<_>, Vec<_>) = numbered.partition(|(_, (_, case))| case.exclusive);
     let play_one = |(number, (name, case)): (usize, (&String, &Case))| {
         let (name, text) = (name.clone(), case.text.clone());

@@ -60,7 +60,8 @@ fn run(args: Args) -> Result<bool, String> {
     let differences = corpus::differences()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     if let Some(address) = server {
-        let outcomes = runtime.block_on(arms::over_http(address, &cases));
+        // `homeostat dev` puts nothing into namespaces.
+        let outcomes = runtime.block_on(arms::over_http(address, false, &cases));
         return Ok(report(&address.to_string(), &outcomes, &differences));
     }
     let passed = report("in process", &arms::in_process(&cases), &differences);
