@@ -206,3 +206,19 @@ fn default_manager(user_agent: &str) -> String {
         manager
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_MANAGER_LENGTH, default_manager};
+
+    #[test]
+    fn whoever_names_no_manager_is_named_after_the_program() {
+        assert_eq!(default_manager("kubectl/v1.36 (linux)"), "kubectl");
+        assert_eq!(default_manager("a\u{7}b"), "ab");
+        for nobody in ["", "/1.0", "\u{7}"] {
+            assert_eq!(default_manager(nobody), "unknown", "{nobody:?}");
+        }
+        let long = "a".repeat(MAX_MANAGER_LENGTH + 1);
+        assert_eq!(default_manager(&long).len(), MAX_MANAGER_LENGTH);
+    }
+}

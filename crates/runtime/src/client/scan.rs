@@ -52,7 +52,8 @@ impl<'a> Members<'a> {
     /// looking at every byte of it.
     ///
     /// The field sets in it are objects in objects, so that `}]` is its end, or stands in a string. What
-    /// comes behind a string is never the first letter of another one.
+    /// comes behind a string is never the first letter of another one. That holds of JSON without spaces, as
+    /// servers write it; any other is looked at byte by byte.
     pub(super) fn skip_managed_fields(&mut self) -> Option<()> {
         let rest = self.rest();
         let is_compact = rest.starts_with(b"[{");
