@@ -41,7 +41,7 @@ pub enum Sight {
 pub struct Unseen<K, O> {
     waits: BTreeMap<K, Wait<O>>,
     /// Who waits for a version of a cache.
-    versions: BTreeMap<(Source, u64), BTreeSet<K>>,
+    versions: BTreeMap<Source, BTreeSet<(u64, K)>>,
     /// Who waits for objects to be gone from a cache.
     gone: BTreeMap<Source, BTreeSet<K>>,
     ends: BTreeSet<(Time, K)>,
@@ -76,35 +76,38 @@ impl<K: Ord + Clone, O> Unseen<K, O> {
 
     /// Lets `key` wait for `expected` until `until` at the longest, in place of what it waited for
     /// before. Nothing expected is no wait.
-    pub fn expect(&mut self, key: K, until: Time, expected: Vec<Expected<O>>) {
-        self.forget(&key);
+    pub fn expect(&mut self, key: &K, until: Time, expected: Vec<Expected<O>>) {
+        self.forget(key);
         if expected.is_empty() {
             return;
         }
-        for write in &expected {
-            let waiting = match write.sight {
+        for Expected { source, sight, .. } in &expected {
+            match sight {
                 Sight::Version(version) => {
-                    self.versions.entry((write.source, version)).or_default()
+                    let waiting = self.versions.entry(*source).or_default();
+                    waiting.insert((*version, key.clone()));
                 }
-                Sight::Gone => self.gone.entry(write.source).or_default(),
-            };
-            waiting.insert(key.clone());
+                Sight::Gone => {
+                    let waiting = self.gone.entry(*source).or_default();
+                    waiting.insert(key.clone());
+                }
+            }
         }
         self.ends.insert((until, key.clone()));
-        self.waits.insert(key, Wait { until, expected });
+        self.waits.insert(key.clone(), Wait { until, expected });
     }
 
     /// Takes in that a cache has come to a version, and returns the keys whose wait is over.
     pub fn reached(&mut self, source: Source, version: u64) -> Vec<K> {
         let mut released = Vec::new();
-        let seen = (source, 0)..=(source, version);
-        while let Some((&at, _)) = self.versions.range(seen.clone()).next() {
-            let sight = Sight::Version(at.1);
-            for key in self.versions.remove(&at).unwrap_or_default() {
-                let is_seen = |write: &Expected<O>| (write.source, write.sight) == (source, sight);
-                if self.strike(&key, is_seen) {
-                    released.push(key);
-                }
+        while let Some(waiting) = self.versions.get_mut(&source)
+            && waiting.first().is_some_and(|(at, _)| *at <= version)
+            && let Some((at, key)) = waiting.pop_first()
+        {
+            let sight = Sight::Version(at);
+            let is_seen = |write: &Expected<O>| (write.source, write.sight) == (source, sight);
+            if self.strike(&key, is_seen) {
+                released.push(key);
             }
         }
         released
@@ -144,8 +147,16 @@ impl<K: Ord + Clone, O> Unseen<K, O> {
         self.ends.remove(&(until, key.clone()));
         for write in &expected {
             match write.sight {
-                Sight::Version(version) => leave(&mut self.versions, &(write.source, version), key),
-                Sight::Gone => leave(&mut self.gone, &write.source, key),
+                Sight::Version(version) => {
+                    if let Some(waiting) = self.versions.get_mut(&write.source) {
+                        waiting.remove(&(version, key.clone()));
+                    }
+                }
+                Sight::Gone => {
+                    if let Some(waiting) = self.gone.get_mut(&write.source) {
+                        waiting.remove(key);
+                    }
+                }
             }
         }
         Some(expected)
@@ -167,16 +178,6 @@ impl<K: Ord + Clone, O> Unseen<K, O> {
             self.forget(key);
         }
         over
-    }
-}
-
-/// Takes `key` out of those who wait for `place`.
-fn leave<P: Ord, K: Ord>(waiting: &mut BTreeMap<P, BTreeSet<K>>, place: &P, key: &K) {
-    if let Some(keys) = waiting.get_mut(place) {
-        keys.remove(key);
-        if keys.is_empty() {
-            waiting.remove(place);
-        }
     }
 }
 

@@ -231,11 +231,14 @@ async fn compare(writing: Writing, name: &str) {
 async fn main() {
     let given = |name: &str| std::env::args().any(|argument| argument == name);
     // For profilers: rounds of one kind only.
-    if given("plain") || given("tracked") {
-        let (writing, knowledge) = (
-            [Writing::Values, Writing::Children][usize::from(given("children"))],
-            [Knowledge::Nothing, Knowledge::Loops][usize::from(given("tracked"))],
-        );
+    let profiled = [
+        ("plain", Knowledge::Nothing),
+        ("recorded", Knowledge::Log),
+        ("waited", Knowledge::Gate),
+        ("tracked", Knowledge::Loops),
+    ];
+    if let Some((_, knowledge)) = profiled.into_iter().find(|(name, _)| given(name)) {
+        let writing = [Writing::Values, Writing::Children][usize::from(given("children"))];
         for _ in 0..ROUNDS {
             round(writing, knowledge).await;
         }

@@ -38,11 +38,12 @@ mod run;
 mod scan;
 mod service;
 mod sight;
+mod texts;
 mod write;
 
 pub(crate) use self::{
     run::{Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted},
-    write::{Before, Known},
+    write::Known,
 };
 pub use self::{
     service::TrackedService,

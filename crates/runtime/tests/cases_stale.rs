@@ -766,7 +766,11 @@ async fn a_write_that_changes_nothing_hides_no_event() {
     world.until(5.0).await;
     assert_eq!(running.values("a"), [0, 1, 2, 3]);
     let told = handle.explain(&ObjectRef::new("a").within("default"));
-    let changed: Vec<_> = told.runs.iter().map(|run| run.writes[0].changed).collect();
+    let changed: Vec<_> = told
+        .runs
+        .iter()
+        .map(|run| run.writes[0].changed())
+        .collect();
     assert_eq!(changed, [Some(false); 4]);
 }
 

@@ -29,7 +29,7 @@ fn version(version: u64) -> Sight {
 fn a_wait_is_over_when_every_cache_has_seen_every_write() {
     let mut unseen = Unseen::default();
     unseen.expect(
-        'a',
+        &'a',
         at(5),
         expected(&[(0, version(10), 0), (1, version(12), 1)]),
     );
@@ -45,9 +45,9 @@ fn a_wait_is_over_when_every_cache_has_seen_every_write() {
 #[test]
 fn each_key_waits_for_its_own_writes() {
     let mut unseen = Unseen::default();
-    unseen.expect('a', at(5), expected(&[(0, version(10), 0)]));
-    unseen.expect('b', at(5), expected(&[(0, version(11), 1)]));
-    unseen.expect('c', at(5), expected(&[(0, version(10), 2)]));
+    unseen.expect(&'a', at(5), expected(&[(0, version(10), 0)]));
+    unseen.expect(&'b', at(5), expected(&[(0, version(11), 1)]));
+    unseen.expect(&'c', at(5), expected(&[(0, version(10), 2)]));
     assert_eq!(unseen.reached(0, 10), ['a', 'c']);
     assert_eq!(unseen.reached(0, 1000), ['b']);
 }
@@ -57,7 +57,7 @@ fn each_key_waits_for_its_own_writes() {
 fn a_delete_is_seen_when_the_object_is_gone() {
     let mut unseen = Unseen::default();
     unseen.expect(
-        'a',
+        &'a',
         at(5),
         expected(&[(0, GONE, 7), (0, GONE, 8), (1, GONE, 7)]),
     );
@@ -73,8 +73,8 @@ fn a_delete_is_seen_when_the_object_is_gone() {
 #[test]
 fn a_wait_ends_with_its_time() {
     let mut unseen = Unseen::default();
-    unseen.expect('a', at(5), expected(&[(0, version(10), 0), (0, GONE, 1)]));
-    unseen.expect('b', at(6), expected(&[(0, version(10), 2)]));
+    unseen.expect(&'a', at(5), expected(&[(0, version(10), 0), (0, GONE, 1)]));
+    unseen.expect(&'b', at(6), expected(&[(0, version(10), 2)]));
     assert_eq!(unseen.expire(at(4)), []);
     let [(key, missing)] = &unseen.expire(at(5))[..] else {
         panic!("one wait is over")
@@ -91,11 +91,11 @@ fn a_wait_ends_with_its_time() {
 #[test]
 fn the_last_run_counts() {
     let mut unseen = Unseen::default();
-    unseen.expect('a', at(5), expected(&[(0, version(10), 0)]));
-    unseen.expect('a', at(7), expected(&[(0, version(20), 0)]));
+    unseen.expect(&'a', at(5), expected(&[(0, version(10), 0)]));
+    unseen.expect(&'a', at(7), expected(&[(0, version(20), 0)]));
     assert_eq!(unseen.reached(0, 10), []);
     assert_eq!(unseen.expire(at(5)), []);
-    unseen.expect('a', at(9), Vec::new());
+    unseen.expect(&'a', at(9), Vec::new());
     assert!(unseen.is_empty() && unseen.versions.is_empty() && unseen.ends.is_empty());
 }
 
@@ -131,7 +131,7 @@ proptest! {
             let mut seen: Box<dyn Fn(&Write) -> bool> = Box::new(|_| false);
             let released = match step {
                 Step::Expect(key, until, writes) => {
-                    unseen.expect(key, at(until), expected(&writes));
+                    unseen.expect(&key, at(until), expected(&writes));
                     model.remove(&key);
                     if !writes.is_empty() {
                         model.insert(key, (until, writes));

@@ -3,69 +3,68 @@
 //! Answers are read from their beginning, and only as far as what matters: an object's kind and
 //! metadata come before its contents. Of these and of the metadata, what does not matter is stepped over.
 
-use super::scan::{Elements, Members};
-use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use super::{
+    scan::{Elements, Members},
+    texts::{Part, Texts},
+};
+use std::borrow::Cow;
 
 /// The objects of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct Answer<'a> {
     /// That of a write of one object. A delete at once is answered by a `Status`, whose details are
     /// taken for it.
-    pub(super) object: Option<Header>,
+    pub(super) object: Option<Header<'a>>,
     /// Those that went with a collection.
-    pub(super) items: Vec<Header>,
+    pub(super) items: Vec<Header<'a>>,
 }
 
-/// What identifies a version of an object.
+/// What identifies a version of an object, each in JSON.
 #[derive(Debug, Default)]
-pub(super) struct Header {
+pub(super) struct Header<'a> {
     /// Stands beside the metadata; unknown for what a `Status` tells of.
-    pub(super) kind: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) namespace: Option<String>,
-    pub(super) uid: Option<String>,
-    pub(super) resource_version: Option<String>,
-    pub(super) labels: Labels,
-    has_deletion_timestamp: bool,
-    deletion_grace_period_seconds: Option<i64>,
-    has_finalizers: bool,
+    kind: Option<&'a [u8]>,
+    name: Option<&'a [u8]>,
+    namespace: Option<&'a [u8]>,
+    uid: Option<&'a [u8]>,
+    resource_version: Option<&'a [u8]>,
+    labels: Option<&'a [u8]>,
+    deletion_timestamp: Option<&'a [u8]>,
+    deletion_grace_period_seconds: Option<&'a [u8]>,
+    finalizers: Option<&'a [u8]>,
 }
-
-/// The labels of an object, in JSON: hardly anybody asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Labels(Option<Box<[u8]>>);
 
 // === impl Answer ===
 
-impl Answer {
+impl<'a> Answer<'a> {
     /// Reads an answer; `None` if it is none that a server of Kubernetes gives.
-    pub(super) fn read(body: &[u8]) -> Option<Self> {
+    pub(super) fn read(body: &'a [u8]) -> Option<Self> {
         let mut members = Members::of(body);
-        let (mut kind, mut metadata) = (String::new(), None);
+        let (mut kind, mut metadata): (Option<&[u8]>, _) = (None, None);
         // What is not an object may say so only after what it tells.
         let (mut details, mut items) = (None, None);
         while let Some(name) = members.name() {
-            let is_object = |kind: &str| !matches!(kind, "" | "Status") && !kind.ends_with("List");
-            if name == b"metadata" && is_object(&kind) {
+            if name == b"metadata"
+                && let Some(kind) = kind.filter(|kind| is_object(kind))
+            {
                 return Some(Self::of_object(kind, members.rest()));
             }
             let value = members.value()?;
             match name {
-                b"kind" => kind = string(value)?,
+                b"kind" => kind = Some(value),
                 b"metadata" => metadata = Some(value),
                 b"details" => details = Some(value),
                 b"items" => items = Some(value),
                 _ => {}
             }
-            if let Some(metadata) = metadata.filter(|_| is_object(&kind)) {
+            if let (Some(metadata), Some(kind)) = (metadata, kind.filter(|kind| is_object(kind))) {
                 return Some(Self::of_object(kind, metadata));
             }
         }
         if !members.is_complete() {
             return None;
         }
-        Some(if kind == "Status" {
+        Some(if kind == Some(STATUS) {
             Self {
                 object: details.map(Header::of),
                 items: Vec::new(),
@@ -79,7 +78,7 @@ impl Answer {
         })
     }
 
-    fn of_object(kind: String, metadata: &[u8]) -> Self {
+    fn of_object(kind: &'a [u8], metadata: &'a [u8]) -> Self {
         Self {
             object: Some(Header {
                 kind: Some(kind),
@@ -90,12 +89,18 @@ impl Answer {
     }
 }
 
+const STATUS: &[u8] = b"\"Status\"";
+
+fn is_object(kind: &[u8]) -> bool {
+    !matches!(kind, b"\"\"" | STATUS) && kind.starts_with(b"\"") && !kind.ends_with(b"List\"")
+}
+
 // === impl Header ===
 
-impl Header {
+impl<'a> Header<'a> {
     /// From `metadata`, or from the details of a `Status`, which name some of the same. (What they
     /// call `kind` is a name in paths.)
-    fn of(text: &[u8]) -> Self {
+    fn of(text: &'a [u8]) -> Self {
         let mut header = Self::default();
         let mut members = Members::of(text);
         while let Some(name) = members.name() {
@@ -104,77 +109,98 @@ impl Header {
                 continue;
             }
             let Some(value) = members.value() else { break };
-            match name {
-                b"name" => header.name = string(value),
-                b"namespace" => header.namespace = string(value),
-                b"uid" => header.uid = string(value),
-                b"resourceVersion" => header.resource_version = string(value),
-                b"labels" => header.labels = Labels::of(value),
-                b"deletionTimestamp" => header.has_deletion_timestamp = value != b"null",
-                b"deletionGracePeriodSeconds" => {
-                    header.deletion_grace_period_seconds = decode(value);
-                }
-                b"finalizers" => header.has_finalizers = Elements::of(value).next().is_some(),
-                _ => {}
-            }
+            let place = match name {
+                b"name" => &mut header.name,
+                b"namespace" => &mut header.namespace,
+                b"uid" => &mut header.uid,
+                b"resourceVersion" => &mut header.resource_version,
+                b"labels" => &mut header.labels,
+                b"deletionTimestamp" => &mut header.deletion_timestamp,
+                b"deletionGracePeriodSeconds" => &mut header.deletion_grace_period_seconds,
+                b"finalizers" => &mut header.finalizers,
+                _ => continue,
+            };
+            *place = (value != b"null").then_some(value);
         }
         header
     }
 
-    fn of_item(text: &[u8]) -> Self {
+    fn of_item(text: &'a [u8]) -> Self {
         let mut members = Members::of(text);
         let metadata = members.find(|(name, _)| *name == b"metadata");
         metadata.map_or_else(Self::default, |(_, value)| Self::of(value))
     }
 
+    pub(super) fn has_version(&self) -> bool {
+        self.resource_version.is_some()
+    }
+
     /// Whether an object in this state is gone: nothing holds back its deletion any more.
     pub(super) fn is_gone(&self) -> bool {
-        self.has_deletion_timestamp
-            && !self.has_finalizers
-            && self.deletion_grace_period_seconds.unwrap_or(0) == 0
-    }
-}
-
-// === impl Labels ===
-
-impl Labels {
-    fn of(value: &[u8]) -> Self {
-        Self(Some(value.into()))
+        self.deletion_timestamp.is_some()
+            && !(self.finalizers)
+                .is_some_and(|finalizers| Elements::of(finalizers).next().is_some())
+            && matches!(self.deletion_grace_period_seconds, None | Some(b"0"))
     }
 
-    pub(crate) fn decode(&self) -> BTreeMap<String, String> {
-        self.0.as_deref().and_then(decode).unwrap_or_default()
+    /// Adds what it tells to what is known of the object.
+    pub(super) fn complete(&self, texts: &mut Texts) {
+        for (part, value) in [
+            (Part::Kind, self.kind),
+            (Part::Name, self.name),
+            (Part::Namespace, self.namespace),
+            (Part::Uid, self.uid),
+            (Part::ResourceVersion, self.resource_version),
+        ] {
+            if let Some(value) = value.and_then(string) {
+                texts.set(part, &value);
+            }
+        }
+        if let Some(labels) = self.labels.and_then(|labels| str::from_utf8(labels).ok()) {
+            texts.set(Part::Labels, labels);
+        }
     }
 }
 
 /// A string; `None` for anything else.
-fn string(value: &[u8]) -> Option<String> {
+fn string(value: &[u8]) -> Option<Cow<'_, str>> {
     let plain = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr::memchr(b'\\', plain).is_some() {
-        return decode(value);
+        return serde_json::from_slice(value).ok().map(Cow::Owned);
     }
-    str::from_utf8(plain).ok().map(str::to_owned)
-}
-
-/// A value; `None` also for null.
-fn decode<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
-    serde_json::from_slice::<Option<T>>(value).ok().flatten()
+    str::from_utf8(plain).ok().map(Cow::Borrowed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Answer;
+    use super::{Answer, Header, Part, Texts};
+
+    /// What the header tells of these parts.
+    fn told<const N: usize>(header: &Header<'_>, parts: [Part; N]) -> [Option<String>; N] {
+        let mut texts = Texts::within("", 0);
+        header.complete(&mut texts);
+        parts.map(|part| texts.get(part).map(str::to_owned))
+    }
+
+    fn known<const N: usize>(texts: [&str; N]) -> [Option<String>; N] {
+        texts.map(|text| Some(text.to_owned()))
+    }
 
     #[test]
     fn an_object_is_read_up_to_its_metadata() {
         let body = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u",
             "resourceVersion":"7","labels":{"x":"y"},"managedFields":[{"manager":"m"}]},"spec":{"broken"#;
         let object = Answer::read(body).unwrap().object.unwrap();
-        assert_eq!(object.name.as_deref(), Some("a"));
-        assert_eq!(object.namespace.as_deref(), Some("b"));
-        assert_eq!(object.uid.as_deref(), Some("u"));
-        assert_eq!(object.resource_version.as_deref(), Some("7"));
-        assert_eq!(object.labels.decode()["x"], "y");
+        let parts = [
+            Part::Kind,
+            Part::Name,
+            Part::Namespace,
+            Part::Uid,
+            Part::ResourceVersion,
+            Part::Labels,
+        ];
+        let expected = known(["Pod", "a", "b", "u", "7", r#"{"x":"y"}"#]);
+        assert_eq!(told(&object, parts), expected);
         assert!(!object.is_gone());
     }
 
@@ -192,11 +218,18 @@ mod tests {
     #[track_caller]
     fn check_status(body: &str) {
         let object = Answer::read(body.as_bytes()).unwrap().object.unwrap();
-        assert_eq!(
-            (object.name.as_deref(), object.uid.as_deref()),
-            (Some("a"), Some("u"))
-        );
-        assert_eq!(object.resource_version, None);
+        assert_eq!(told(&object, [Part::Name, Part::Uid]), known(["a", "u"]));
+        assert!(!object.has_version());
+        assert_eq!(told(&object, [Part::Kind]), [None]);
+    }
+
+    #[test]
+    fn names_are_decoded() {
+        let body = r#"{"kind":"X","metadata":{"name":"a\u0062\"","uid":7,"resourceVersion":null}}"#;
+        let object = Answer::read(body.as_bytes()).unwrap().object.unwrap();
+        assert_eq!(told(&object, [Part::Name]), known(["ab\""]));
+        let parts = [Part::Uid, Part::ResourceVersion];
+        assert_eq!(told(&object, parts), [None, None]);
     }
 
     #[test]
@@ -208,9 +241,9 @@ mod tests {
         let names: Vec<_> = answer
             .items
             .iter()
-            .map(|item| item.name.as_deref())
+            .flat_map(|item| told(item, [Part::Name]))
             .collect();
-        assert_eq!(names, [Some("a"), Some("b")]);
+        assert_eq!(names, known(["a", "b"]));
     }
 
     #[test]

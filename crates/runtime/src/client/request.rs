@@ -1,112 +1,146 @@
 //! Which requests are writes, and of what.
 
-use super::write::Verb;
+use super::{
+    texts::{Part, Texts},
+    write::Verb,
+};
 use http::{Method, Request, Uri, header};
+use memchr::memchr;
+use std::ops::Range;
 
 /// The target of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) verb: Verb,
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) resource: String,
-    pub(super) namespace: Option<String>,
-    /// `None` when an object is created or a collection is deleted.
-    pub(super) name: Option<String>,
-    pub(super) subresource: Option<String>,
-    pub(super) field_manager: Option<String>,
+    /// What the request tells: there is no name when an object is created or a collection is deleted.
+    pub(super) texts: Texts,
 }
 
 /// Parts of an object that are connections, whose answers are streams.
 const CONNECTIONS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
+/// How many bytes an answer usually has to tell of its object.
+const USUAL_ANSWER: usize = 128;
+
 impl Target {
     /// What `request` writes; `None` for a read, a trial (`dryRun`), and a connection.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
-        let method = request.method();
-        if *method == Method::GET {
-            return None;
-        }
-        let is_apply = || {
-            let content_type = request.headers().get(header::CONTENT_TYPE);
-            content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/apply-"))
-        };
-        let verb = match method.as_str() {
-            "POST" => Verb::Create,
-            "PUT" => Verb::Update,
-            "PATCH" if is_apply() => Verb::Apply,
-            "PATCH" => Verb::Patch,
-            "DELETE" => Verb::Delete,
+        let header = |name| request.headers().get(name);
+        let verb = match *request.method() {
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => {
+                let content_type = header(header::CONTENT_TYPE);
+                let is_apply = |value: &[u8]| value.starts_with(b"application/apply-");
+                match content_type.is_some_and(|value| is_apply(value.as_bytes())) {
+                    true => Verb::Apply,
+                    false => Verb::Patch,
+                }
+            }
+            Method::DELETE => Verb::Delete,
             _ => return None,
         };
         let mut target = Self::parse(request.uri(), verb)?;
-        if target.field_manager.is_none() {
+        if target.texts.get(Part::FieldManager).is_none() {
             // So does the server.
-            let agent = request.headers().get(header::USER_AGENT);
-            let agent = agent.and_then(|agent| agent.to_str().ok());
-            let prefix = agent.and_then(|agent| agent.split('/').next());
-            target.field_manager = prefix.map(str::to_owned);
+            let agent = header(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+            if let Some(program) = agent.and_then(|agent| agent.split('/').next()) {
+                target.texts.set(Part::FieldManager, program);
+            }
         }
         Some(target)
     }
 
     fn parse(uri: &Uri, verb: Verb) -> Option<Self> {
+        let text = uri.path_and_query()?.as_str();
+        let path = 0..uri.path().len();
+        let mut segments = pieces(text, path.clone(), b'/').filter(|segment| !segment.is_empty());
         // A server behind a proxy may have a path of its own in front of this.
-        let mut segments = uri.path().split('/').filter(|segment| !segment.is_empty());
-        let root = segments.find(|segment| matches!(*segment, "api" | "apis"))?;
-        let group = if root == "apis" { segments.next()? } else { "" };
+        let root = segments.find(|segment| matches!(&text[segment.clone()], "api" | "apis"))?;
+        let group = match &text[root.clone()] {
+            "apis" => segments.next()?,
+            _ => root.end..root.end,
+        };
         let version = segments.next()?;
         let mut resource = segments.next()?;
         let (mut name, mut subresource) = (segments.next(), segments.next());
         let mut namespace = None;
         // `namespaces/a/finalize` is a part of a namespace, `namespaces/a/pods` are pods in it.
-        if resource == "namespaces"
-            && let Some(inner) = subresource.filter(|part| !matches!(*part, "status" | "finalize"))
+        if &text[resource.clone()] == "namespaces"
+            && let Some(inner) = &subresource
+            && !matches!(&text[inner.clone()], "status" | "finalize")
         {
-            (namespace, resource) = (name, inner);
+            (namespace, resource) = (name, inner.clone());
             (name, subresource) = (segments.next(), segments.next());
         }
-        if subresource.is_some_and(|part| CONNECTIONS.contains(&part)) {
+        if let Some(part) = &subresource
+            && CONNECTIONS.contains(&&text[part.clone()])
+        {
             return None;
         }
-        let mut field_manager = None;
-        // No client escapes the names.
-        for pair in uri.query().unwrap_or_default().split('&') {
-            match pair.split_once('=').unwrap_or((pair, "")) {
-                ("dryRun", _) => return None,
-                ("fieldManager", value) if !value.contains(['%', '+']) => {
-                    field_manager = Some(value.to_owned());
-                }
-                ("fieldManager", _) => field_manager = unescaped(pair),
-                _ => {}
-            }
-        }
-        let verb = match (verb, name) {
+        let verb = match (verb, &name) {
             (Verb::Delete, None) => Verb::DeleteCollection,
             (verb, _) => verb,
         };
-        Some(Self {
-            verb,
-            group: group.to_owned(),
-            version: version.to_owned(),
-            resource: resource.to_owned(),
-            namespace: namespace.map(str::to_owned),
-            name: name.map(str::to_owned),
-            subresource: subresource.map(str::to_owned),
-            field_manager,
-        })
+        let mut texts = Texts::within(text, USUAL_ANSWER);
+        let query = path.end + 1..text.len();
+        for pair in pieces(text, query, b'&') {
+            let equals = memchr(b'=', &text.as_bytes()[pair.clone()]);
+            let end = equals.map_or(pair.end, |at| pair.start + at);
+            match &text[pair.start..end] {
+                "dryRun" => return None,
+                // No client escapes the names of parameters.
+                "fieldManager" => take_manager(&mut texts, text, pair, end),
+                _ => {}
+            }
+        }
+        for (part, range) in [
+            (Part::Group, Some(group)),
+            (Part::Version, Some(version)),
+            (Part::Resource, Some(resource)),
+            (Part::Namespace, namespace),
+            (Part::Name, name),
+            (Part::Subresource, subresource),
+        ] {
+            if let Some(range) = range {
+                texts.place(part, range);
+            }
+        }
+        Some(Self { verb, texts })
     }
 }
 
-/// The value of a parameter.
-fn unescaped(pair: &str) -> Option<String> {
-    let mut parsed = form_urlencoded::parse(pair.as_bytes());
-    parsed.next().map(|(_, value)| value.into_owned())
+/// Takes in the value of `fieldManager`, a parameter whose name ends at `equals`.
+fn take_manager(texts: &mut Texts, text: &str, pair: Range<usize>, equals: usize) {
+    let value = pair.end.min(equals + 1)..pair.end;
+    if text[value.clone()].contains(['%', '+']) {
+        let mut parsed = form_urlencoded::parse(text[pair].as_bytes());
+        let plain = parsed.next().map(|(_, value)| value);
+        texts.set(Part::FieldManager, &plain.unwrap_or_default());
+    } else {
+        texts.place(Part::FieldManager, value);
+    }
+}
+
+/// Where the pieces are that `text` has in `range`, between separators.
+fn pieces(
+    text: &str,
+    range: Range<usize>,
+    separator: u8,
+) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        let rest = text.as_bytes().get(start..range.end)?;
+        let end = memchr(separator, rest).map_or(range.end, |at| start + at);
+        let piece = start..end;
+        start = end + 1;
+        Some(piece)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, Verb};
+    use super::{Part, Target, Verb};
     use http::Request;
 
     #[track_caller]
@@ -122,16 +156,17 @@ mod tests {
     #[track_caller]
     fn check(method: &str, path: &str, expected: &str) {
         let found = target(method, path, "application/json").map_or("none".into(), |target| {
+            let part = |part| target.texts.get(part).unwrap_or("-");
             format!(
                 "{} {}/{} {} in {} name {} part {} by {}",
                 target.verb,
-                target.group,
-                target.version,
-                target.resource,
-                target.namespace.as_deref().unwrap_or("-"),
-                target.name.as_deref().unwrap_or("-"),
-                target.subresource.as_deref().unwrap_or("-"),
-                target.field_manager.as_deref().unwrap_or("-"),
+                part(Part::Group),
+                part(Part::Version),
+                part(Part::Resource),
+                part(Part::Namespace),
+                part(Part::Name),
+                part(Part::Subresource),
+                part(Part::FieldManager),
             )
         });
         assert_eq!(found, expected, "{method} {path}");

@@ -1,11 +1,11 @@
 //! The run that a task works for.
 
 use super::{
-    answer::{Answer, Header},
+    answer::Answer,
     request::Target,
-    write::{Before, Known, Verb, Write},
+    texts::Part,
+    write::{Known, Write},
 };
-use crate::reflector::ObjectKey;
 use homeostat_core::loops::Sight;
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -119,36 +119,27 @@ impl Run {
         self.reads.fetch_add(1, Relaxed);
     }
 
-    /// Takes note that a write is sent, and tells what is known of its object until then.
-    pub(super) fn begin_write(&self, target: &Target) -> Before {
+    /// Takes note that a write is sent. Returns the version that is later if it changes anything, as far as
+    /// that is known.
+    pub(super) fn begin_write(&self, target: &Target) -> Option<u64> {
         self.requests.fetch_add(1, Relaxed);
         self.attempts.fetch_add(1, Relaxed);
-        let Some(name) = &target.name else {
-            return Before::default();
-        };
-        let mut before = self.known.as_ref().map_or_else(Before::default, |known| {
-            let key = ObjectKey::new(target.namespace.as_deref(), name);
-            known.before(&target.group, &target.resource, &key)
-        });
+        let part = |part| target.texts.get(part).unwrap_or_default();
+        let (group, resource) = (part(Part::Group), part(Part::Resource));
+        let known = self.known.as_ref();
+        let known = known.and_then(|known| known.reached(group, resource));
         let writes = self.lock();
         let of_kind = writes
             .iter()
-            .filter(|write| (&write.group, &write.resource) == (&target.group, &target.resource));
-        for write in of_kind {
-            let version = write.number();
-            before.reached = before.reached.max(version);
-            if write.name == *name && write.namespace == target.namespace {
-                before.version = before.version.max(version);
-            }
-        }
-        before
+            .filter(|write| (write.group(), write.resource()) == (group, resource));
+        of_kind.filter_map(Write::number).max().max(known)
     }
 
     /// Records a write that the server has accepted.
     pub(super) fn record(
         &self,
         target: Target,
-        before: Before,
+        reached: Option<u64>,
         sight: Option<Box<Sight>>,
         body: &[u8],
     ) {
@@ -157,14 +148,14 @@ impl Run {
         };
         let mut writes = self.lock();
         if let Some(object) = object {
-            let mut write = write(target, before, object);
-            write.sight = sight.map(|sight| {
-                let after = (!write.gone).then(|| serde_json::from_slice(body).ok());
-                Box::new(Sight {
+            let mut write = Write::new(target, reached, &object);
+            if let Some(sight) = sight {
+                let after = (!write.is_gone()).then(|| serde_json::from_slice(body).ok());
+                write.set_sight(Sight {
                     after: after.flatten(),
                     ..*sight
-                })
-            });
+                });
+            }
             if writes.is_empty() {
                 writes.reserve_exact(USUAL_WRITES);
             }
@@ -172,53 +163,12 @@ impl Run {
         } else {
             // The items of a deleted collection come in the state before or with their deletion
             // marked, which is not told apart.
-            let each = items.into_iter();
-            writes.extend(each.map(|item| write(target.clone(), Before::default(), item)));
+            let each = items.iter();
+            writes.extend(each.map(|item| Write::new(target.clone(), None, item)));
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Write>> {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn write(target: Target, before: Before, object: Header) -> Write {
-    let Target {
-        verb,
-        group,
-        version,
-        resource,
-        namespace,
-        name,
-        subresource,
-        field_manager,
-    } = target;
-    // A delete that is answered by something else than the marked object has happened at once.
-    let deleted = matches!(verb, Verb::Delete) && subresource.is_none();
-    let gone = object.is_gone() || (deleted && object.resource_version.is_none());
-    let changed = if deleted {
-        Some(true)
-    } else if verb == Verb::Create {
-        object.resource_version.as_ref().map(|_| true)
-    } else {
-        let after = object.resource_version.as_deref();
-        before.changed(after.and_then(|version| version.parse().ok()))
-    };
-    Write {
-        verb,
-        group,
-        version,
-        resource,
-        kind: object.kind,
-        subresource,
-        namespace: object.namespace.or(namespace),
-        name: object.name.or(name).unwrap_or_default(),
-        uid: object.uid,
-        field_manager,
-        resource_version: object.resource_version,
-        changed,
-        gone,
-        labels: object.labels,
-        sight: None,
     }
 }

@@ -91,14 +91,14 @@ where
         Some(intent) => Some(Box::new(Box::pin(intent.look(&inner)).await)),
         None => None,
     };
-    let before = run.begin_write(&target);
+    let reached = run.begin_write(&target);
     let response = send(&inner, request).await?;
     if !tells_objects(&response) {
         return Ok(response.map(Either::Right));
     }
     let (head, body) = response.into_parts();
     let body = body.collect().await.map_err(Into::into)?.to_bytes();
-    run.record(target, before, sight, &body);
+    run.record(target, reached, sight, &body);
     Ok(Response::from_parts(head, Either::Left(Full::new(body))))
 }
 

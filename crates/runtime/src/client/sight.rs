@@ -4,7 +4,7 @@
 //! writes weighs nothing. What is seen stays within the process; what is reported of it is shortened,
 //! and of Secrets it is only the place.
 
-use super::{request::Target, service::send, write::Verb};
+use super::{request::Target, service::send, texts::Part, write::Verb};
 use bytes::Bytes;
 use homeostat_core::loops::{Form, Sight};
 use http::{HeaderValue, Method, Request, Response, header};
@@ -25,7 +25,8 @@ pub(super) struct Intent {
 
 impl Intent {
     pub(super) fn of(request: &Request<Body>, target: &Target) -> Self {
-        let has_object = target.name.is_some() && target.verb != Verb::DeleteCollection;
+        let has_object =
+            target.texts.get(Part::Name).is_some() && target.verb != Verb::DeleteCollection;
         Self {
             form: form(request, target.verb),
             sent: request.body().try_clone(),

@@ -1,8 +1,4 @@
-use super::{
-    Run, Tracked, in_run, noting_requests, requests_noted,
-    write::{Before, Known},
-};
-use crate::reflector::ObjectKey;
+use super::{Run, Tracked, in_run, noting_requests, requests_noted, write::Known};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -13,18 +9,12 @@ use kube::{
 use serde_json::json;
 use std::{future::Future, sync::Arc};
 
-/// Somebody who knows the version of every object, and up to which version all is known.
-struct Knowing {
-    version: Option<u64>,
-    reached: Option<u64>,
-}
+/// Somebody who knows everything up to a version.
+struct Knowing(u64);
 
 impl Known for Knowing {
-    fn before(&self, _: &str, _: &str, _: &ObjectKey) -> Before {
-        Before {
-            version: self.version,
-            reached: self.reached,
-        }
+    fn reached(&self, _: &str, _: &str) -> Option<u64> {
+        Some(self.0)
     }
 }
 
@@ -106,11 +96,16 @@ async fn a_name_that_the_server_makes_is_known() {
     let [write] = &run.take_writes()[..] else {
         panic!("one write")
     };
-    assert_eq!(Some(&write.name), created.metadata.name.as_ref());
-    assert_eq!(write.uid, created.metadata.uid);
-    assert_eq!(write.resource_version, created.metadata.resource_version);
-    assert_eq!(write.labels.decode(), created.metadata.labels.unwrap());
-    assert_eq!(write.changed, Some(true));
+    let metadata = created.metadata;
+    assert_eq!(Some(write.name()), metadata.name.as_deref());
+    assert_eq!(write.kind(), Some("ConfigMap"));
+    assert_eq!(write.uid(), metadata.uid.as_deref());
+    assert_eq!(
+        write.resource_version(),
+        metadata.resource_version.as_deref()
+    );
+    assert_eq!(write.labels(), metadata.labels.unwrap());
+    assert_eq!(write.changed(), Some(true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +127,7 @@ async fn what_is_no_write_of_an_object_is_not_recorded() {
             .unwrap_err();
     })
     .await;
-    assert_eq!(run.take_writes(), []);
+    assert!(run.take_writes().is_empty());
     assert_eq!(
         (run.requests(), run.reads()),
         (4, 3),
@@ -210,8 +205,8 @@ async fn a_collection_is_deleted_object_by_object() {
     .await;
     let names: Vec<String> = run
         .take_writes()
-        .into_iter()
-        .map(|write| write.name)
+        .iter()
+        .map(|write| write.name().to_owned())
         .collect();
     assert_eq!(names, ["a", "b"]);
 }
@@ -228,10 +223,7 @@ async fn an_object_of_the_cluster_has_no_namespace() {
     let [write] = &run.take_writes()[..] else {
         panic!("one write")
     };
-    assert_eq!(
-        (write.name.as_str(), write.namespace.as_deref()),
-        ("default", None)
-    );
+    assert_eq!((write.name(), write.namespace()), ("default", None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +250,7 @@ async fn whether_a_write_has_changed_something_is_known_as_far_as_the_version_be
         .await;
         run.take_writes()
             .iter()
-            .map(|write| write.changed)
+            .map(super::Write::changed)
             .collect::<Vec<_>>()
     };
     // Nobody knows the version before the first write; that of the second is the first one's.
@@ -266,21 +258,9 @@ async fn whether_a_write_has_changed_something_is_known_as_far_as_the_version_be
         changes(None, &["1", "1", "2"]).await,
         [None, Some(false), Some(true)]
     );
-    // The object itself was never seen, but all that had happened until then was.
-    let reached = Knowing {
-        version: None,
-        reached: Some(version + 2),
-    };
+    // All that had happened until then was seen.
     assert_eq!(
-        changes(Some(reached), &["2", "3"]).await,
-        [Some(false), Some(true)]
-    );
-    let seen = Knowing {
-        version: Some(version + 3),
-        reached: None,
-    };
-    assert_eq!(
-        changes(Some(seen), &["3", "4"]).await,
+        changes(Some(Knowing(version + 2)), &["2", "3"]).await,
         [Some(false), Some(true)]
     );
 }

@@ -2,7 +2,7 @@
 
 use super::scope::Scope;
 use crate::{
-    client::{Before, Known, Write},
+    client::{Known, Write},
     progress::{Listener, Progress},
     reflector::{Lookup, ObjectKey, Store},
 };
@@ -41,12 +41,25 @@ pub(super) struct Covers {
 /// What is waited for, so that it can be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Written {
-    pub(super) key: ObjectKey,
-    pub(super) uid: Option<String>,
-    pub(super) resource: String,
+    key: ObjectKey,
+    resource: Arc<str>,
+    /// Of an object that is gone.
+    uid: Option<Box<str>>,
     /// For an object that is gone: the version before which a cache may not even have seen that it
     /// was there.
     after: u64,
+}
+
+/// A write that a cache has not seen yet.
+pub(super) type Unseen = Expected<Arc<Written>>;
+
+/// As in `configmaps default/web at version 12`.
+pub(super) fn describe(unseen: &Unseen) -> String {
+    let Written { key, resource, .. } = &*unseen.object;
+    match unseen.sight {
+        Sight::Version(version) => format!("{resource} {key} at version {version}"),
+        Sight::Gone => format!("the end of {resource} {key}"),
+    }
 }
 
 // === impl Covers ===
@@ -68,13 +81,13 @@ impl Covers {
 
     /// The caches that have not seen a write of a run of `run` yet and will. A later write of the same object
     /// stands for those before it.
-    pub(super) fn unseen(&self, run: &ObjectKey, writes: &[Write]) -> Vec<Expected<Written>> {
-        let mut expected: Vec<Expected<Written>> = Vec::new();
+    pub(super) fn unseen(&self, run: &ObjectKey, writes: &[Write]) -> Vec<Unseen> {
+        let mut expected: Vec<Unseen> = Vec::new();
         let covers = self.read();
         for write in writes {
             let mut key = None;
             for (source, cover) in covers.iter() {
-                if !cover.scope.is_of_kind(&write.group, &write.resource) {
+                if !cover.scope.is_of_kind(write.group(), write.resource()) {
                     continue;
                 }
                 let earlier = expected
@@ -86,29 +99,21 @@ impl Covers {
                 };
                 let key: &ObjectKey = key.get_or_insert_with(|| write.key());
                 let sight = cover.sight(run, write, key, after);
-                let written = || Written {
-                    key: key.clone(),
-                    uid: write.uid.clone(),
-                    resource: write.resource.clone(),
-                    after,
-                };
-                match (earlier, sight) {
-                    (None, None) => {}
-                    (Some(index), None) => drop(expected.swap_remove(index)),
-                    (Some(index), Some(sight)) => {
-                        let Expected {
-                            object, sight: at, ..
-                        } = &mut expected[index];
-                        if object.uid != write.uid {
-                            object.uid.clone_from(&write.uid);
-                        }
-                        (object.after, *at) = (after, sight);
-                    }
-                    (None, Some(sight)) => expected.push(Expected {
-                        source: *source,
-                        object: written(),
-                        sight,
+                let now = sight.map(|sight| Expected {
+                    source: *source,
+                    object: Arc::new(Written {
+                        key: key.clone(),
+                        resource: Arc::clone(&cover.scope.resource),
+                        uid: write.uid().filter(|_| write.is_gone()).map(Box::from),
+                        after,
                     }),
+                    sight,
+                });
+                match (earlier, now) {
+                    (None, None) => {}
+                    (None, Some(now)) => expected.push(now),
+                    (Some(index), Some(now)) => expected[index] = now,
+                    (Some(index), None) => drop(expected.swap_remove(index)),
                 }
             }
         }
@@ -135,7 +140,7 @@ impl Covers {
     /// Names the sources that tell of objects of the kind that was written.
     pub(super) fn each_source_of(&self, write: &Write, mut take: impl FnMut(usize)) {
         for (source, cover) in self.read().iter() {
-            if cover.scope.is_of_kind(&write.group, &write.resource) {
+            if cover.scope.is_of_kind(write.group(), write.resource()) {
                 take(*source);
             }
         }
@@ -147,19 +152,13 @@ impl Covers {
 }
 
 impl Known for Covers {
-    fn before(&self, group: &str, resource: &str, key: &ObjectKey) -> Before {
-        let mut before = Before::default();
+    fn reached(&self, group: &str, resource: &str) -> Option<u64> {
         let covers = self.read();
         let of_kind = covers
             .iter()
             .filter(|(_, cover)| cover.scope.is_of_kind(group, resource));
-        for (_, cover) in of_kind {
-            let shown = cover.version(key);
-            before.version = before.version.max(shown.filter(|version| *version > 0));
-            let reached = cover.progress.is_listed().then(|| cover.progress.version());
-            before.reached = before.reached.max(reached);
-        }
-        before
+        let reached = of_kind.filter_map(|(_, cover)| cover.reached());
+        reached.max()
     }
 }
 
@@ -201,30 +200,29 @@ impl Cover {
         }
     }
 
-    /// See [`View::version`].
-    fn version(&self, key: &ObjectKey) -> Option<u64> {
-        self.view.as_ref()?.version(key)
+    /// The version up to which it has seen everything; `None` if it never had a list.
+    fn reached(&self) -> Option<u64> {
+        let progress = &self.progress;
+        progress.is_listed().then(|| progress.version())
     }
 
     /// What to wait for until the cache has seen a write; `None` if it has, or never will.
     ///
     /// A cache that never had a list is not waited for: its source fails, and may do so for ever.
     fn sight(&self, run: &ObjectKey, write: &Write, key: &ObjectKey, after: u64) -> Option<Sight> {
-        if !self.progress.is_listed() {
-            return None;
-        }
-        if write.gone {
-            let is_lost = self.has_lost(key, write.uid.as_deref(), after);
+        let reached = self.reached()?;
+        if write.is_gone() {
+            let is_lost = self.has_lost(key, write.uid(), after);
             return (!is_lost).then_some(Sight::Gone);
         }
-        let shown = self.version(key);
-        let is_given = self.view.is_none() && key == run;
-        if shown.is_none() && !is_given && !self.scope.takes(write) {
-            return None;
+        let version = write.number().filter(|&version| version > reached)?;
+        let is_given = || self.view.is_none() && key == run;
+        if self.scope.takes(write) || is_given() {
+            return Some(Sight::Version(version));
         }
-        let version = write.number()?;
-        let seen = self.progress.version().max(shown.unwrap_or(0)) >= version;
-        (!seen).then_some(Sight::Version(version))
+        // It may belong in here by what it was before, and where nobody knows what does, it is asked.
+        let shown = self.view.as_ref()?.version(key)?;
+        (shown < version).then_some(Sight::Version(version))
     }
 
     /// Whether the cache has come to version `after`, and does not show this very object; any under
@@ -239,9 +237,9 @@ impl Cover {
 
 impl Written {
     fn is_of(&self, write: &Write) -> bool {
-        self.resource == write.resource
-            && *self.key.name() == *write.name
-            && self.key.namespace() == write.namespace.as_deref().unwrap_or_default()
+        *self.resource == *write.resource()
+            && self.key.name() == write.name()
+            && self.key.namespace() == write.namespace().unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     counts::{Counters, Counts},
+    cover::{self, Unseen},
     reason::{Cause, describe},
 };
 use crate::{client::Write, reflector::ObjectKey};
@@ -130,8 +131,10 @@ pub(super) struct Record {
     pub(super) requests: u32,
     pub(super) reads: u32,
     pub(super) writes: Vec<Write>,
+    /// How many more there were than are kept.
+    pub(super) more_writes: usize,
     /// What caches have not seen yet.
-    pub(super) missing: Vec<String>,
+    pub(super) missing: Vec<Unseen>,
     pub(super) wait_ended: Option<(Time, bool)>,
 }
 
@@ -171,6 +174,7 @@ impl Histories {
 
     pub(super) fn finished(&self, key: &ObjectKey, mut record: Record, standing: Standing) {
         self.counters.finished(&record);
+        record.forget_many();
         if let Some(error) = &mut record.error {
             let cut = (0..=TEXT).rev().find(|&end| error.is_char_boundary(end));
             error.truncate(cut.unwrap_or(0));
@@ -259,9 +263,19 @@ impl State {
 // === impl Record ===
 
 impl Record {
+    /// Forgets the writes that are too many to be kept.
+    fn forget_many(&mut self) {
+        self.more_writes = self.writes.len().saturating_sub(WRITES);
+        self.missing.truncate(WRITES);
+        if self.more_writes > 0 {
+            self.writes.truncate(WRITES);
+            self.writes.shrink_to_fit();
+        }
+    }
+
     fn tell(&self, now: Time) -> PastRun {
         let wait = (!self.missing.is_empty()).then(|| CacheWait {
-            missing: self.missing.clone(),
+            missing: self.missing.iter().map(cover::describe).collect(),
             duration: self.wait_ended.map(|(at, _)| at.since(self.ended)),
             seen: self.wait_ended.is_some_and(|(_, seen)| seen),
         });
@@ -273,8 +287,8 @@ impl Record {
             error: self.error.clone(),
             requests: self.requests,
             reads: self.reads,
-            writes: self.writes.iter().take(WRITES).cloned().collect(),
-            more_writes: self.writes.len().saturating_sub(WRITES),
+            writes: self.writes.clone(),
+            more_writes: self.more_writes,
             wait,
         }
     }

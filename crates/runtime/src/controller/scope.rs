@@ -2,14 +2,14 @@
 
 use crate::{client::Write, watcher};
 use kube::core::{Expression, Selector, SelectorExt};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The objects that a cache holds: of one kind, in one place, with such labels and fields.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) group: String,
     /// The name of the kind in paths.
-    pub(super) resource: String,
+    pub(super) resource: Arc<str>,
     selection: Selection,
 }
 
@@ -55,7 +55,7 @@ impl Scope {
         };
         Self {
             group: group.to_owned(),
-            resource: resource.to_owned(),
+            resource: resource.into(),
             selection,
         }
     }
@@ -64,13 +64,13 @@ impl Scope {
     pub(super) fn unknown(group: &str, resource: &str) -> Self {
         Self {
             group: group.to_owned(),
-            resource: resource.to_owned(),
+            resource: resource.into(),
             selection: Selection::Unknown,
         }
     }
 
     pub(super) fn is_of_kind(&self, group: &str, resource: &str) -> bool {
-        self.group == group && self.resource == resource
+        self.group == group && *self.resource == *resource
     }
 
     /// Whether the object that was written belongs in here. Only what is certain counts: an object
@@ -85,9 +85,9 @@ impl Scope {
             return false;
         };
         namespace
-            .as_ref()
-            .is_none_or(|namespace| write.namespace.as_ref() == Some(namespace))
-            && (labels.selects_all() || labels.matches(&write.labels.decode()))
+            .as_deref()
+            .is_none_or(|namespace| write.namespace() == Some(namespace))
+            && (labels.selects_all() || labels.matches(&write.labels()))
             && fields.iter().all(|field| field.matches(write))
     }
 }
@@ -97,9 +97,9 @@ impl Scope {
 impl Field {
     fn matches(&self, write: &Write) -> bool {
         let value = if self.of_name {
-            &write.name
+            write.name()
         } else {
-            write.namespace.as_deref().unwrap_or_default()
+            write.namespace().unwrap_or_default()
         };
         (value == self.value) == self.equals
     }

@@ -148,20 +148,22 @@ fn tell_cause(cause: &Cause, own: &Object) -> loops::Cause {
 /// name.
 fn tell_write(write: &mut client::Write, told: &[loops::Write], own: &Object) -> loops::Write {
     // An answer that is no object tells no kind; its name in paths serves as well.
-    let kind = write.kind.as_deref().unwrap_or(&write.resource);
-    let (namespace, name) = (write.namespace.as_deref(), &*write.name);
+    let kind = write.kind().unwrap_or(write.resource());
+    let (namespace, name) = (write.namespace(), write.name());
     let is_it = |object: &&Object| {
         *object.name == *name && *object.kind == *kind && object.namespace.as_deref() == namespace
     };
     let mut known = told.iter().map(|write| &write.object).chain([own]);
     let object = known.find(is_it).cloned();
-    let manager = write.field_manager.as_deref();
+    let manager = write.field_manager();
     let mut managers = told.iter().filter_map(|write| write.manager.as_ref());
     let known = manager.and_then(|manager| managers.find(|known| ***known == *manager));
+    let object = object.unwrap_or_else(|| Object::new(kind, namespace, name));
+    let manager = known.cloned().or_else(|| manager.map(Arc::from));
     loops::Write {
-        object: object.unwrap_or_else(|| Object::new(kind, namespace, name)),
-        manager: known.cloned().or_else(|| manager.map(Arc::from)),
-        changed: write.changed,
-        sight: write.sight.take(),
+        object,
+        manager,
+        changed: write.changed(),
+        sight: write.take_sight(),
     }
 }

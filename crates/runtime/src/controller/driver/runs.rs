@@ -194,8 +194,9 @@ where
             error: item.as_ref().err().map(ToString::to_string),
             requests: active.run.requests(),
             reads: active.run.reads(),
+            more_writes: 0,
             writes,
-            missing: self.writes.missing(key),
+            missing: self.writes.missing(key).to_vec(),
             wait_ended: None,
         };
         self.histories.finished(key, record, standing);

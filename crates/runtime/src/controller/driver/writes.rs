@@ -3,16 +3,13 @@
 use crate::{
     client::Write,
     controller::{
-        cover::{Covers, Written},
+        cover::{self, Covers, Written, describe},
         source::{EventVersion, Happened},
     },
     reflector::ObjectKey,
 };
 use hashbrown::HashMap;
-use homeostat_core::{
-    time::Time,
-    unseen::{Expected, Unseen},
-};
+use homeostat_core::{time::Time, unseen::Unseen};
 use rustc_hash::FxBuildHasher;
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -27,9 +24,9 @@ const OWN: usize = 4096;
 /// The writes of a controller's runs.
 pub(super) struct Writes {
     covers: Arc<Covers>,
-    unseen: Unseen<ObjectKey, Written>,
+    unseen: Unseen<ObjectKey, Arc<Written>>,
     /// What was waited for in vain, and may still be seen.
-    late: Unseen<ObjectKey, Written>,
+    late: Unseen<ObjectKey, Arc<Written>>,
     /// The keys that have run without seeing that.
     uninformed: BTreeSet<ObjectKey>,
     own: Own,
@@ -92,7 +89,7 @@ impl Writes {
                 if let Some(version) = write.number() {
                     own.add(Mark::Version(source, version), key);
                 }
-                if let Some(uid) = write.uid.as_deref().filter(|_| write.gone) {
+                if let Some(uid) = write.uid().filter(|_| write.is_gone()) {
                     own.add(Mark::Gone(source, uid.into()), key);
                 }
             });
@@ -115,8 +112,7 @@ impl Writes {
         self.covers.listener.set_waiting(true);
         let expected = self.covers.unseen(key, writes);
         let until = (!expected.is_empty()).then(|| now + self.wait);
-        self.unseen
-            .expect(key.clone(), until.unwrap_or(now), expected);
+        self.unseen.expect(key, until.unwrap_or(now), expected);
         self.covers.listener.set_waiting(self.are_awaited());
         until
     }
@@ -153,7 +149,7 @@ impl Writes {
                 missing = names.join(", "),
                 "caches have not seen the last run's writes in time; the next run may read what was before"
             );
-            self.late.expect(key.clone(), Time::MAX, missing);
+            self.late.expect(&key, Time::MAX, missing);
             expired.push(key);
         }
         expired
@@ -165,9 +161,9 @@ impl Writes {
         self.uninformed.remove(key);
     }
 
-    /// What a key waits for, for people.
-    pub(super) fn missing(&self, key: &ObjectKey) -> Vec<String> {
-        self.unseen.missing(key).iter().map(describe).collect()
+    /// What a key waits for.
+    pub(super) fn missing(&self, key: &ObjectKey) -> &[cover::Unseen] {
+        self.unseen.missing(key)
     }
 
     /// Whether an event shows what a run of `key` has written itself.
@@ -189,16 +185,6 @@ impl Writes {
     pub(super) fn is_own_version(&self, key: &ObjectKey, version: u64) -> bool {
         // The controller's own kind is its first source.
         self.own.writers.get(&Mark::Version(0, version)) == Some(key)
-    }
-}
-
-/// As in `configmaps default/web at version 12`.
-fn describe(expected: &Expected<Written>) -> String {
-    use homeostat_core::unseen::Sight;
-    let Written { key, resource, .. } = &expected.object;
-    match expected.sight {
-        Sight::Version(version) => format!("{resource} {key} at version {version}"),
-        Sight::Gone => format!("the end of {resource} {key}"),
     }
 }
 
