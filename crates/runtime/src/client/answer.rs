@@ -5,8 +5,9 @@
 
 use super::{
     scan::{Elements, Members},
-    texts::{Part, Texts},
+    texts::Part,
 };
+use memchr::memchr;
 use std::borrow::Cow;
 
 /// The objects of an answer.
@@ -143,42 +144,43 @@ impl<'a> Header<'a> {
             && matches!(self.deletion_grace_period_seconds, None | Some(b"0"))
     }
 
-    /// Adds what it tells to what is known of the object.
-    pub(super) fn complete(&self, texts: &mut Texts) {
-        for (part, value) in [
+    /// What it tells.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Part, Cow<'a, [u8]>)> + use<'a> {
+        let strings = [
             (Part::Kind, self.kind),
             (Part::Name, self.name),
             (Part::Namespace, self.namespace),
             (Part::Uid, self.uid),
             (Part::ResourceVersion, self.resource_version),
-        ] {
-            if let Some(value) = value.and_then(string) {
-                texts.set(part, &value);
-            }
-        }
-        if let Some(labels) = self.labels.and_then(|labels| str::from_utf8(labels).ok()) {
-            texts.set(Part::Labels, labels);
-        }
+        ];
+        let strings = strings
+            .into_iter()
+            .filter_map(|(part, value)| Some((part, string(value?)?)));
+        let labels = self.labels.map(Cow::Borrowed);
+        strings.chain(labels.map(|labels| (Part::Labels, labels)))
     }
 }
 
-/// A string; `None` for anything else.
-fn string(value: &[u8]) -> Option<Cow<'_, str>> {
+/// A string, perhaps not in UTF-8; `None` for anything else.
+fn string(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     let plain = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if memchr::memchr(b'\\', plain).is_some() {
-        return serde_json::from_slice(value).ok().map(Cow::Owned);
+    if memchr(b'\\', plain).is_some() {
+        let decoded: String = serde_json::from_slice(value).ok()?;
+        return Some(Cow::Owned(decoded.into()));
     }
-    str::from_utf8(plain).ok().map(Cow::Borrowed)
+    Some(Cow::Borrowed(plain))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Header, Part, Texts};
+    use super::{
+        super::texts::{Part, Texts},
+        Answer, Header,
+    };
 
     /// What the header tells of these parts.
     fn told<const N: usize>(header: &Header<'_>, parts: [Part; N]) -> [Option<String>; N] {
-        let mut texts = Texts::within("", 0);
-        header.complete(&mut texts);
+        let texts = Texts::within("", 0).with(header.parts()).unwrap();
         parts.map(|part| texts.get(part).map(str::to_owned))
     }
 

@@ -148,7 +148,9 @@ impl Run {
         };
         let mut writes = self.lock();
         if let Some(object) = object {
-            let mut write = Write::new(target, reached, &object);
+            let Some(mut write) = Write::new(target, reached, &object) else {
+                return;
+            };
             if let Some(sight) = sight {
                 let after = (!write.is_gone()).then(|| serde_json::from_slice(body).ok());
                 write.set_sight(Sight {
@@ -164,7 +166,7 @@ impl Run {
             // The items of a deleted collection come in the state before or with their deletion
             // marked, which is not told apart.
             let each = items.iter();
-            writes.extend(each.map(|item| Write::new(target.clone(), None, item)));
+            writes.extend(each.filter_map(|item| Write::new(target.clone(), None, item)));
         }
     }
 

@@ -41,8 +41,8 @@ impl<'a> Members<'a> {
     /// one.
     pub(super) fn name(&mut self) -> Option<&'a [u8]> {
         self.0.step(|scanner| {
-            let name = scanner.value()?;
-            let name = name.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            scanner.take(b'"')?;
+            let name = scanner.string()?;
             scanner.take(b':')?;
             Some(name)
         })
@@ -175,7 +175,10 @@ impl<'a> Scanner<'a> {
         let first = self.peek()?;
         let start = self.at;
         match first {
-            b'"' => self.string()?,
+            b'"' => {
+                self.at += 1;
+                self.string()?;
+            }
             b'{' | b'[' => self.nested()?,
             _ => {
                 let rest = self.text.get(start..)?;
@@ -189,35 +192,38 @@ impl<'a> Scanner<'a> {
         self.text.get(start..self.at)
     }
 
-    fn string(&mut self) -> Option<()> {
-        self.at += 1;
+    /// Goes behind a string whose beginning is passed, and tells what is in it.
+    fn string(&mut self) -> Option<&'a [u8]> {
+        let start = self.at;
         loop {
             let rest = self.text.get(self.at..)?;
             let found = memchr2(b'"', b'\\', rest)?;
-            self.at += found + 1;
+            let end = self.at + found;
+            self.at = end + 1;
             if rest.get(found) == Some(&b'"') {
-                return Some(());
+                return self.text.get(start..end);
             }
             // What is escaped.
             self.at += 1;
         }
     }
 
+    /// Goes behind an object or a list.
     fn nested(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
-            match *self.text.get(self.at)? {
-                b'"' => {
-                    self.string()?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.checked_sub(1)?,
-                _ => {}
-            }
+            let byte = *self.text.get(self.at)?;
             self.at += 1;
-            if depth == 0 {
-                return Some(());
+            match byte {
+                b'"' => drop(self.string()?),
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(());
+                    }
+                }
+                _ => {}
             }
         }
     }

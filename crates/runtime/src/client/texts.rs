@@ -1,6 +1,6 @@
 //! What names a write, in one piece of memory: every write has about ten texts, and each is short.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// A text that belongs to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,7 @@ impl Texts {
     }
 
     pub(super) fn get(&self, part: Part) -> Option<&str> {
-        let Place { start, end } = self.places[part as usize];
-        self.text.get(start as usize..end as usize)
+        self.text.get(self.places[part as usize].range())
     }
 
     /// Says where a part is in the text.
@@ -56,14 +55,30 @@ impl Texts {
         self.places[part as usize] = Place::of(&range).unwrap_or(Place::NOWHERE);
     }
 
-    /// Adds a part, or takes another text for it; nothing is done if it is that already.
+    /// Adds a part, or takes another text for it.
     pub(super) fn set(&mut self, part: Part, value: &str) {
-        if self.get(part) == Some(value) {
-            return;
-        }
         let start = self.text.len();
         self.text.push_str(value);
         self.place(part, start..self.text.len());
+    }
+
+    /// Adds parts, or takes other texts for them; `None` if they are no texts.
+    pub(super) fn with<'a>(
+        mut self,
+        parts: impl IntoIterator<Item = (Part, Cow<'a, [u8]>)>,
+    ) -> Option<Self> {
+        let mut text = std::mem::take(&mut self.text).into_bytes();
+        for (part, value) in parts {
+            if text.get(self.places[part as usize].range()) == Some(&*value) {
+                continue;
+            }
+            let start = text.len();
+            text.extend_from_slice(&value);
+            self.place(part, start..text.len());
+        }
+        // All at once: that is cheaper.
+        self.text = String::from_utf8(text).ok()?;
+        Some(self)
     }
 }
 
@@ -77,25 +92,38 @@ impl Place {
             end: range.end.try_into().ok()?,
         })
     }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Part, Texts};
+    use std::borrow::Cow;
 
     #[test]
     fn parts_stand_in_one_text() {
         let mut texts = Texts::within("/api/v1/nodes/a", 9);
         texts.place(Part::Group, 4..4);
         texts.place(Part::Version, 5..7);
-        texts.set(Part::Version, "v1");
-        texts.set(Part::Kind, "Node");
-        assert_eq!(texts.text, "/api/v1/nodes/aNode");
-        assert_eq!(texts.get(Part::Group), Some(""));
-        assert_eq!(texts.get(Part::Version), Some("v1"));
-        assert_eq!(texts.get(Part::Kind), Some("Node"));
-        assert_eq!(texts.get(Part::Labels), None);
-        texts.set(Part::Kind, "Other");
-        assert_eq!(texts.get(Part::Kind), Some("Other"));
+        texts.set(Part::FieldManager, "me");
+        let mut with = |parts: &[(Part, &'static [u8])]| {
+            let parts = parts
+                .iter()
+                .map(|(part, text)| (*part, Cow::Borrowed(*text)));
+            texts.clone().with(parts)
+        };
+        let more = with(&[(Part::Version, b"v1"), (Part::Kind, b"Node")]).unwrap();
+        assert_eq!(more.text, "/api/v1/nodes/ameNode");
+        assert_eq!(more.get(Part::Group), Some(""));
+        assert_eq!(more.get(Part::Version), Some("v1"));
+        assert_eq!(more.get(Part::FieldManager), Some("me"));
+        assert_eq!(more.get(Part::Kind), Some("Node"));
+        assert_eq!(more.get(Part::Labels), None);
+        let other = with(&[(Part::FieldManager, b"you")]).unwrap();
+        assert_eq!(other.get(Part::FieldManager), Some("you"));
+        assert!(with(&[(Part::Kind, b"\xff")]).is_none());
     }
 }

@@ -51,13 +51,14 @@ pub(crate) trait Known: Send + Sync {
 // === impl Write ===
 
 impl Write {
-    /// What came of a write. `reached` is the version that a change after the request is later than.
-    pub(super) fn new(target: Target, reached: Option<u64>, object: &Header<'_>) -> Self {
-        let Target { verb, mut texts } = target;
+    /// What came of a write; `None` if the answer is none that a server of Kubernetes gives. `reached` is the
+    /// version that a change after the request is later than.
+    pub(super) fn new(target: Target, reached: Option<u64>, object: &Header<'_>) -> Option<Self> {
+        let Target { verb, texts } = target;
         // A delete that is answered by something else than the marked object has happened at once.
         let deleted = verb == Verb::Delete && texts.get(Part::Subresource).is_none();
         let gone = object.is_gone() || (deleted && !object.has_version());
-        object.complete(&mut texts);
+        let texts = texts.with(object.parts())?;
         let version = texts.get(Part::ResourceVersion);
         let number = version.and_then(|version| version.parse().ok());
         let changed = if deleted || (verb == Verb::Create && version.is_some()) {
@@ -66,14 +67,14 @@ impl Write {
             // A version that was there before the write is no change.
             reached.and_then(|reached| number.map(|number: u64| number > reached))
         };
-        Self {
+        Some(Self {
             verb,
             texts,
             number,
             changed,
             gone,
             sight: None,
-        }
+        })
     }
 
     /// What was asked for.

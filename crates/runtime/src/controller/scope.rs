@@ -70,7 +70,7 @@ impl Scope {
     }
 
     pub(super) fn is_of_kind(&self, group: &str, resource: &str) -> bool {
-        self.group == group && *self.resource == *resource
+        *self.resource == *resource && self.group == group
     }
 
     /// Whether the object that was written belongs in here. Only what is certain counts: an object
