@@ -5,7 +5,6 @@ use super::{
     write::Verb,
 };
 use http::{Method, Request, Uri, header};
-use memchr::memchr;
 use std::ops::Range;
 
 /// The target of a write.
@@ -17,7 +16,10 @@ pub(super) struct Target {
 }
 
 /// Parts of an object that are connections, whose answers are streams.
-const CONNECTIONS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
+const CONNECTIONS: [&[u8]; 4] = [b"exec", b"attach", b"portforward", b"proxy"];
+
+/// The parameter that names a field manager.
+const MANAGER: &[u8] = b"fieldManager=";
 
 /// How many bytes an answer usually has to tell of its object.
 const USUAL_ANSWER: usize = 128;
@@ -53,89 +55,78 @@ impl Target {
 
     fn parse(uri: &Uri, verb: Verb) -> Option<Self> {
         let text = uri.path_and_query()?.as_str();
-        let path = 0..uri.path().len();
-        let mut segments = pieces(text, path.clone(), b'/').filter(|segment| !segment.is_empty());
+        let mut parts = text.as_bytes().split(|byte| *byte == b'?');
+        let path = parts.next().unwrap_or_default().split(|byte| *byte == b'/');
+        let mut segments = path.filter(|segment| !segment.is_empty());
         // A server behind a proxy may have a path of its own in front of this.
-        let root = segments.find(|segment| matches!(&text[segment.clone()], "api" | "apis"))?;
-        let group = match &text[root.clone()] {
-            "apis" => segments.next()?,
-            _ => root.end..root.end,
+        let root = segments.find(|segment| matches!(*segment, b"api" | b"apis"))?;
+        let group = match root {
+            b"apis" => segments.next()?,
+            _ => &root[..0],
         };
         let version = segments.next()?;
         let mut resource = segments.next()?;
         let (mut name, mut subresource) = (segments.next(), segments.next());
         let mut namespace = None;
         // `namespaces/a/finalize` is a part of a namespace, `namespaces/a/pods` are pods in it.
-        if &text[resource.clone()] == "namespaces"
-            && let Some(inner) = &subresource
-            && !matches!(&text[inner.clone()], "status" | "finalize")
+        if resource == b"namespaces"
+            && let Some(inner) =
+                subresource.filter(|part| !matches!(*part, b"status" | b"finalize"))
         {
-            (namespace, resource) = (name, inner.clone());
+            (namespace, resource) = (name, inner);
             (name, subresource) = (segments.next(), segments.next());
         }
-        if let Some(part) = &subresource
-            && CONNECTIONS.contains(&&text[part.clone()])
-        {
+        if subresource.is_some_and(|part| CONNECTIONS.contains(&part)) {
             return None;
         }
-        let verb = match (verb, &name) {
+        let mut manager = None;
+        // No client escapes the names of parameters.
+        for pair in parts.next().unwrap_or_default().split(|byte| *byte == b'&') {
+            if pair.starts_with(b"dryRun=") {
+                return None;
+            }
+            if pair.starts_with(MANAGER) {
+                manager = Some(pair);
+            }
+        }
+        let verb = match (verb, name) {
             (Verb::Delete, None) => Verb::DeleteCollection,
             (verb, _) => verb,
         };
         let mut texts = Texts::within(text, USUAL_ANSWER);
-        let query = path.end + 1..text.len();
-        for pair in pieces(text, query, b'&') {
-            let equals = memchr(b'=', &text.as_bytes()[pair.clone()]);
-            let end = equals.map_or(pair.end, |at| pair.start + at);
-            match &text[pair.start..end] {
-                "dryRun" => return None,
-                // No client escapes the names of parameters.
-                "fieldManager" => take_manager(&mut texts, text, pair, end),
-                _ => {}
-            }
-        }
-        for (part, range) in [
+        for (part, place) in [
             (Part::Group, Some(group)),
             (Part::Version, Some(version)),
             (Part::Resource, Some(resource)),
             (Part::Namespace, namespace),
             (Part::Name, name),
             (Part::Subresource, subresource),
+            (
+                Part::FieldManager,
+                manager.map(|pair| &pair[MANAGER.len()..]),
+            ),
         ] {
-            if let Some(range) = range {
-                texts.place(part, range);
+            if let Some(place) = place {
+                texts.place(part, range_of(place, text));
             }
+        }
+        if let Some(pair) = manager.filter(|pair| pair.iter().any(is_escape)) {
+            let mut parsed = form_urlencoded::parse(pair);
+            let plain = parsed.next().map(|(_, value)| value);
+            texts.set(Part::FieldManager, &plain.unwrap_or_default());
         }
         Some(Self { verb, texts })
     }
 }
 
-/// Takes in the value of `fieldManager`, a parameter whose name ends at `equals`.
-fn take_manager(texts: &mut Texts, text: &str, pair: Range<usize>, equals: usize) {
-    let value = pair.end.min(equals + 1)..pair.end;
-    if text[value.clone()].contains(['%', '+']) {
-        let mut parsed = form_urlencoded::parse(text[pair].as_bytes());
-        let plain = parsed.next().map(|(_, value)| value);
-        texts.set(Part::FieldManager, &plain.unwrap_or_default());
-    } else {
-        texts.place(Part::FieldManager, value);
-    }
+fn is_escape(byte: &u8) -> bool {
+    matches!(byte, b'%' | b'+')
 }
 
-/// Where the pieces are that `text` has in `range`, between separators.
-fn pieces(
-    text: &str,
-    range: Range<usize>,
-    separator: u8,
-) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut start = range.start;
-    std::iter::from_fn(move || {
-        let rest = text.as_bytes().get(start..range.end)?;
-        let end = memchr(separator, rest).map_or(range.end, |at| start + at);
-        let piece = start..end;
-        start = end + 1;
-        Some(piece)
-    })
+/// Where a piece of `text` is in it.
+fn range_of(piece: &[u8], text: &str) -> Range<usize> {
+    let start = piece.as_ptr().addr() - text.as_ptr().addr();
+    start..start + piece.len()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{
     write::{Known, Write},
 };
 use homeostat_core::loops::Sight;
+use http::Request;
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -67,10 +68,74 @@ pub(crate) fn requests_noted() -> bool {
         .unwrap_or_default()
 }
 
-/// Takes note of a request outside of runs.
-pub(super) fn note_request() {
-    // Without the task-local nobody asks.
-    let _unasked = NOTED.try_with(|noted| noted.store(true, Relaxed));
+/// A write of a run that is under way.
+pub(super) struct Recording {
+    pub(super) run: Arc<Run>,
+    pub(super) target: Target,
+    /// See [`Run::reached`].
+    reached: Option<u64>,
+    /// How the object looked before, if the run is observed.
+    pub(super) sight: Option<Box<Sight>>,
+}
+
+// === impl Recording ===
+
+impl Recording {
+    /// Takes note of a request that is about to be sent. Only the writes of runs go on from there.
+    pub(super) fn begin<B>(request: &Request<B>) -> Option<Self> {
+        let Some(run) = Run::current() else {
+            // Without the task-local nobody asks.
+            let _unasked = NOTED.try_with(|noted| noted.store(true, Relaxed));
+            return None;
+        };
+        run.requests.fetch_add(1, Relaxed);
+        let Some(target) = Target::of(request) else {
+            run.reads.fetch_add(1, Relaxed);
+            return None;
+        };
+        run.attempts.fetch_add(1, Relaxed);
+        Some(Self {
+            reached: run.reached(&target),
+            run,
+            target,
+            sight: None,
+        })
+    }
+
+    /// Records the write, which the server has accepted with this answer.
+    pub(super) fn end(self, body: &[u8]) {
+        let Self {
+            run,
+            target,
+            reached,
+            sight,
+        } = self;
+        let Some(Answer { object, items }) = Answer::read(body) else {
+            return;
+        };
+        let mut writes = run.lock();
+        if let Some(object) = object {
+            let Some(mut write) = Write::new(target, reached, &object) else {
+                return;
+            };
+            if let Some(sight) = sight {
+                let after = (!write.is_gone()).then(|| serde_json::from_slice(body).ok());
+                write.set_sight(Sight {
+                    after: after.flatten(),
+                    ..*sight
+                });
+            }
+            if writes.is_empty() {
+                writes.reserve_exact(USUAL_WRITES);
+            }
+            writes.push(write);
+        } else {
+            // The items of a deleted collection come in the state before or with their deletion
+            // marked, which is not told apart.
+            let each = items.iter();
+            writes.extend(each.filter_map(|item| Write::new(target.clone(), None, item)));
+        }
+    }
 }
 
 // === impl Run ===
@@ -114,16 +179,8 @@ impl Run {
         self.observed
     }
 
-    pub(super) fn begin_read(&self) {
-        self.requests.fetch_add(1, Relaxed);
-        self.reads.fetch_add(1, Relaxed);
-    }
-
-    /// Takes note that a write is sent. Returns the version that is later if it changes anything, as far as
-    /// that is known.
-    pub(super) fn begin_write(&self, target: &Target) -> Option<u64> {
-        self.requests.fetch_add(1, Relaxed);
-        self.attempts.fetch_add(1, Relaxed);
+    /// The version that a write from now on is later than if it changes anything, as far as that is known.
+    fn reached(&self, target: &Target) -> Option<u64> {
         let part = |part| target.texts.get(part).unwrap_or_default();
         let (group, resource) = (part(Part::Group), part(Part::Resource));
         let known = self.known.as_ref();
@@ -131,43 +188,8 @@ impl Run {
         let writes = self.lock();
         let of_kind = writes
             .iter()
-            .filter(|write| (write.group(), write.resource()) == (group, resource));
+            .filter(|write| (write.resource(), write.group()) == (resource, group));
         of_kind.filter_map(Write::number).max().max(known)
-    }
-
-    /// Records a write that the server has accepted.
-    pub(super) fn record(
-        &self,
-        target: Target,
-        reached: Option<u64>,
-        sight: Option<Box<Sight>>,
-        body: &[u8],
-    ) {
-        let Some(Answer { object, items }) = Answer::read(body) else {
-            return;
-        };
-        let mut writes = self.lock();
-        if let Some(object) = object {
-            let Some(mut write) = Write::new(target, reached, &object) else {
-                return;
-            };
-            if let Some(sight) = sight {
-                let after = (!write.is_gone()).then(|| serde_json::from_slice(body).ok());
-                write.set_sight(Sight {
-                    after: after.flatten(),
-                    ..*sight
-                });
-            }
-            if writes.is_empty() {
-                writes.reserve_exact(USUAL_WRITES);
-            }
-            writes.push(write);
-        } else {
-            // The items of a deleted collection come in the state before or with their deletion
-            // marked, which is not told apart.
-            let each = items.iter();
-            writes.extend(each.filter_map(|item| Write::new(target.clone(), None, item)));
-        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Write>> {

@@ -1,10 +1,6 @@
 //! The layer's service: passes requests on, and records the writes among them.
 
-use super::{
-    request::Target,
-    run::{Run, note_request},
-    sight::Intent,
-};
+use super::{run::Recording, sight::Intent};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, header};
@@ -62,61 +58,35 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // On the heap, so that the future is small: it is made for every request.
-        Box::pin(carry(Arc::clone(&self.inner), Box::new(request)))
+        let inner = Arc::clone(&self.inner);
+        // A block, since the arguments of an async function are kept twice. It is made for every request.
+        Box::pin(async move {
+            let mut recording = Recording::begin(&request);
+            if let Some(recording) = &mut recording
+                && recording.run.is_observed()
+            {
+                // Seldom, so that it has its own place: the others are as small as they can be.
+                let intent = Intent::of(&request, &recording.target);
+                recording.sight = Some(Box::new(Box::pin(intent.look(&inner)).await));
+            }
+            let answer = {
+                let mut inner = match inner.try_lock() {
+                    Ok(inner) => inner,
+                    Err(_) => inner.lock().await,
+                };
+                let ready = inner.ready().await.map_err(Into::into)?;
+                ready.call(request)
+            };
+            let response = answer.await.map_err(Into::into)?;
+            let Some(recording) = recording.filter(|_| tells_objects(&response)) else {
+                return Ok(response.map(Either::Right));
+            };
+            let (head, body) = response.into_parts();
+            let body = collect(body).await.map_err(Into::into)?;
+            recording.end(&body);
+            Ok(Response::from_parts(head, Either::Left(Full::new(body))))
+        })
     }
-}
-
-/// Sends a request, and records it if it is a write of a run.
-async fn carry<S, B>(
-    inner: Arc<Mutex<S>>,
-    request: Box<Request<Body>>,
-) -> Result<Response<Either<Full<Bytes>, B>>, BoxError>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    let Some(run) = Run::current() else {
-        note_request();
-        return Ok(send(&inner, request).await?.map(Either::Right));
-    };
-    let Some(target) = Target::of(&request) else {
-        run.begin_read();
-        return Ok(send(&inner, request).await?.map(Either::Right));
-    };
-    let intent = run.is_observed().then(|| Intent::of(&request, &target));
-    let sight = match intent {
-        // Seldom, so that it has its own place: the others are as small as they can be.
-        Some(intent) => Some(Box::new(Box::pin(intent.look(&inner)).await)),
-        None => None,
-    };
-    let reached = run.begin_write(&target);
-    let response = send(&inner, request).await?;
-    if !tells_objects(&response) {
-        return Ok(response.map(Either::Right));
-    }
-    let (head, body) = response.into_parts();
-    let body = collect(body).await.map_err(Into::into)?;
-    run.record(target, reached, sight, &body);
-    Ok(Response::from_parts(head, Either::Left(Full::new(body))))
-}
-
-pub(super) async fn send<S, B>(
-    inner: &Mutex<S>,
-    request: Box<Request<Body>>,
-) -> Result<Response<B>, BoxError>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-{
-    let answer = {
-        let mut inner = inner.lock().await;
-        let ready = inner.ready().await.map_err(Into::into)?;
-        ready.call(*request)
-    };
-    answer.await.map_err(Into::into)
 }
 
 /// The whole of a body. Most come in one piece, which then is not even looked at.

@@ -4,7 +4,7 @@
 //! writes weighs nothing. What is seen stays within the process; what is reported of it is shortened,
 //! and of Secrets it is only the place.
 
-use super::{request::Target, service::send, texts::Part, write::Verb};
+use super::{request::Target, texts::Part, write::Verb};
 use bytes::Bytes;
 use homeostat_core::loops::{Form, Sight};
 use http::{HeaderValue, Method, Request, Response, header};
@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::Mutex;
-use tower::{BoxError, Service};
+use tower::{BoxError, Service, ServiceExt};
 
 /// What a write is going to do.
 pub(super) struct Intent {
@@ -79,7 +79,11 @@ where
     S::Error: Into<BoxError>,
     B: http_body::Body<Data = Bytes>,
 {
-    let response = send(inner, Box::new(get)).await.ok()?;
+    let answer = {
+        let mut inner = inner.lock().await;
+        inner.ready().await.ok()?.call(get)
+    };
+    let response = answer.await.ok()?;
     if !response.status().is_success() {
         return None;
     }
