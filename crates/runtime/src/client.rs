@@ -22,8 +22,8 @@
 //! # Guarantees
 //!
 //! - Nothing is kept of a request or an answer but what identifies the object and its version. Only
-//!   answers to writes are looked at, and only the metadata in them; watches and other streams pass as
-//!   they are.
+//!   answers to writes are looked at, and only the metadata in them, some at a time or at the end of the run;
+//!   watches and other streams pass as they are.
 //! - Outside of reconciles nothing is recorded.
 //! - Other clients work as ever. The log says once that what goes through them is not known.
 //!
@@ -33,6 +33,7 @@
 //! is written after the run has ended does not count for it.
 
 mod answer;
+mod log;
 mod request;
 mod run;
 mod scan;

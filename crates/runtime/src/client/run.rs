@@ -1,15 +1,14 @@
 //! The run that a task works for.
 
 use super::{
-    answer::Answer,
+    log::{Begun, Log},
     request::Target,
-    texts::Part,
     write::{Known, Write},
 };
-use homeostat_core::loops::Sight;
+use bytes::Bytes;
 use http::Request;
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
 };
 use tokio::task::futures::TaskLocalFuture;
@@ -22,9 +21,6 @@ tokio::task_local! {
     static NOTED: Arc<AtomicBool>;
 }
 
-/// For how many writes of a run there is room from the beginning.
-const USUAL_WRITES: usize = 3;
-
 /// What one run of a reconciler has sent.
 #[derive(Default)]
 pub(crate) struct Run {
@@ -32,7 +28,7 @@ pub(crate) struct Run {
     reads: AtomicU32,
     /// Writes that were begun, whatever became of them.
     attempts: AtomicU32,
-    writes: Mutex<Vec<Write>>,
+    log: Mutex<Log>,
     known: Option<Arc<dyn Known>>,
     /// Whether its writes are looked at closely.
     observed: bool,
@@ -71,11 +67,7 @@ pub(crate) fn requests_noted() -> bool {
 /// A write of a run that is under way.
 pub(super) struct Recording {
     pub(super) run: Arc<Run>,
-    pub(super) target: Target,
-    /// See [`Run::reached`].
-    reached: Option<u64>,
-    /// How the object looked before, if the run is observed.
-    pub(super) sight: Option<Box<Sight>>,
+    pub(super) begun: Begun,
 }
 
 // === impl Recording ===
@@ -94,47 +86,13 @@ impl Recording {
             return None;
         };
         run.attempts.fetch_add(1, Relaxed);
-        Some(Self {
-            reached: run.reached(&target),
-            run,
-            target,
-            sight: None,
-        })
+        let begun = run.lock().begin(target, run.known.as_deref());
+        Some(Self { run, begun })
     }
 
     /// Records the write, which the server has accepted with this answer.
-    pub(super) fn end(self, body: &[u8]) {
-        let Self {
-            run,
-            target,
-            reached,
-            sight,
-        } = self;
-        let Some(Answer { object, items }) = Answer::read(body) else {
-            return;
-        };
-        let mut writes = run.lock();
-        if let Some(object) = object {
-            let Some(mut write) = Write::new(target, reached, &object) else {
-                return;
-            };
-            if let Some(sight) = sight {
-                let after = (!write.is_gone()).then(|| serde_json::from_slice(body).ok());
-                write.set_sight(Sight {
-                    after: after.flatten(),
-                    ..*sight
-                });
-            }
-            if writes.is_empty() {
-                writes.reserve_exact(USUAL_WRITES);
-            }
-            writes.push(write);
-        } else {
-            // The items of a deleted collection come in the state before or with their deletion
-            // marked, which is not told apart.
-            let each = items.iter();
-            writes.extend(each.filter_map(|item| Write::new(target.clone(), None, item)));
-        }
+    pub(super) fn end(self, answer: Bytes) {
+        self.run.lock().end(self.begun, answer);
     }
 }
 
@@ -172,27 +130,14 @@ impl Run {
 
     /// Takes out the writes so far, oldest first.
     pub(crate) fn take_writes(&self) -> Vec<Write> {
-        std::mem::take(&mut *self.lock())
+        self.lock().take()
     }
 
     pub(super) fn is_observed(&self) -> bool {
         self.observed
     }
 
-    /// The version that a write from now on is later than if it changes anything, as far as that is known.
-    fn reached(&self, target: &Target) -> Option<u64> {
-        let part = |part| target.texts.get(part).unwrap_or_default();
-        let (group, resource) = (part(Part::Group), part(Part::Resource));
-        let known = self.known.as_ref();
-        let known = known.and_then(|known| known.reached(group, resource));
-        let writes = self.lock();
-        let of_kind = writes
-            .iter()
-            .filter(|write| (write.resource(), write.group()) == (resource, group));
-        of_kind.filter_map(Write::number).max().max(known)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Write>> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

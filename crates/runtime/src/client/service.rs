@@ -66,8 +66,8 @@ where
                 && recording.run.is_observed()
             {
                 // Seldom, so that it has its own place: the others are as small as they can be.
-                let intent = Intent::of(&request, &recording.target);
-                recording.sight = Some(Box::new(Box::pin(intent.look(&inner)).await));
+                let intent = Intent::of(&request, &recording.begun.target);
+                recording.begun.sight = Some(Box::new(Box::pin(intent.look(&inner)).await));
             }
             let answer = {
                 let mut inner = match inner.try_lock() {
@@ -83,7 +83,7 @@ where
             };
             let (head, body) = response.into_parts();
             let body = collect(body).await.map_err(Into::into)?;
-            recording.end(&body);
+            recording.end(body.clone());
             Ok(Response::from_parts(head, Either::Left(Full::new(body))))
         })
     }

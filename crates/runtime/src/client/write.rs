@@ -13,6 +13,8 @@ use std::{collections::BTreeMap, fmt};
 #[derive(Clone)]
 pub struct Write {
     verb: Verb,
+    /// The number of its answer in its run.
+    answer: usize,
     /// Those of the request, completed by the answer.
     texts: Texts,
     /// The version as a number, as they are compared.
@@ -53,7 +55,12 @@ pub(crate) trait Known: Send + Sync {
 impl Write {
     /// What came of a write; `None` if the answer is none that a server of Kubernetes gives. `reached` is the
     /// version that a change after the request is later than.
-    pub(super) fn new(target: Target, reached: Option<u64>, object: &Header<'_>) -> Option<Self> {
+    pub(super) fn new(
+        target: Target,
+        answer: usize,
+        reached: Option<u64>,
+        object: &Header<'_>,
+    ) -> Option<Self> {
         let Target { verb, texts } = target;
         // A delete that is answered by something else than the marked object has happened at once.
         let deleted = verb == Verb::Delete && texts.get(Part::Subresource).is_none();
@@ -69,6 +76,7 @@ impl Write {
         };
         Some(Self {
             verb,
+            answer,
             texts,
             number,
             changed,
@@ -165,6 +173,10 @@ impl Write {
     /// The version as a number, as they are compared.
     pub(crate) fn number(&self) -> Option<u64> {
         self.number
+    }
+
+    pub(super) fn answer(&self) -> usize {
+        self.answer
     }
 
     pub(crate) fn key(&self) -> ObjectKey {
