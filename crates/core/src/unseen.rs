@@ -40,7 +40,7 @@ pub enum Sight {
 #[derive(Debug, Clone)]
 pub struct Unseen<K, O> {
     waits: BTreeMap<K, Wait<O>>,
-    /// Who waits for a version of a cache.
+    /// Who waits for a version of a cache. What is empty stays: there are few caches.
     versions: BTreeMap<Source, BTreeSet<(u64, K)>>,
     /// Who waits for objects to be gone from a cache.
     gone: BTreeMap<Source, BTreeSet<K>>,

@@ -138,10 +138,9 @@ impl<'a> Header<'a> {
 
     /// Whether an object in this state is gone: nothing holds back its deletion any more.
     pub(super) fn is_gone(&self) -> bool {
-        self.deletion_timestamp.is_some()
-            && !(self.finalizers)
-                .is_some_and(|finalizers| Elements::of(finalizers).next().is_some())
-            && matches!(self.deletion_grace_period_seconds, None | Some(b"0"))
+        let finalizers = Elements::of(self.finalizers.unwrap_or_default()).count();
+        let is_due = matches!(self.deletion_grace_period_seconds, None | Some(b"0"));
+        self.deletion_timestamp.is_some() && finalizers == 0 && is_due
     }
 
     /// What it tells.

@@ -77,7 +77,7 @@ impl Log {
             answers,
         } = self;
         let first = *answers - unread.len();
-        writes.reserve_exact(unread.len());
+        writes.reserve(unread.len());
         for (answer, (begun, body)) in (first..).zip(unread.drain(..)) {
             begun.read(answer, &body, writes);
         }
@@ -123,5 +123,77 @@ impl Begun {
             write.answer() < self.answers && (write.resource(), write.group()) == kind
         });
         before.filter_map(Write::number).max().max(self.reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Begun, HELD, Log};
+    use crate::client::request::Target;
+    use http::Request;
+
+    fn begin(log: &Log, name: &str) -> Begun {
+        let path = format!("/api/v1/namespaces/a/configmaps/{name}");
+        let request = Request::patch(path).body(()).unwrap();
+        log.begin(Target::of(&request).unwrap(), None)
+    }
+
+    fn end(log: &mut Log, begun: Begun, version: u64) {
+        let body =
+            format!(r#"{{"kind":"ConfigMap","metadata":{{"resourceVersion":"{version}"}}}}"#);
+        log.end(begun, body.into());
+    }
+
+    #[test]
+    fn a_write_is_compared_with_those_that_were_over_when_it_began() {
+        let mut log = Log::default();
+        let first = begin(&log, "a");
+        end(&mut log, first, 5);
+        let (slow, quick) = (begin(&log, "a"), begin(&log, "b"));
+        end(&mut log, quick, 7);
+        let (again, other) = (begin(&log, "b"), begin(&log, "c"));
+        // What the server did before version 7 is answered after it.
+        end(&mut log, slow, 6);
+        end(&mut log, again, 7);
+        end(&mut log, other, 8);
+        let changed: Vec<_> = log
+            .take()
+            .iter()
+            .map(|write| (write.number().unwrap(), write.changed()))
+            .collect();
+        let expected = [
+            (5, None),
+            (7, Some(true)),
+            (6, Some(true)),
+            (7, Some(false)),
+            (8, Some(true)),
+        ];
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn few_answers_are_held_however_many_come() {
+        let mut log = Log::default();
+        let (most, bytes) = HELD;
+        for number in 0..1000 {
+            let begun = begin(&log, &format!("object-{number}"));
+            if number % 100 == 50 {
+                log.end(begun, vec![b' '; bytes].into());
+            } else {
+                end(&mut log, begun, number);
+            }
+            assert!(log.unread.len() < most && log.held < bytes, "{number}");
+        }
+        let names: Vec<_> = log
+            .take()
+            .iter()
+            .map(|write| write.name().to_owned())
+            .collect();
+        let expected: Vec<_> = (0..1000)
+            .filter(|number| number % 100 != 50)
+            .map(|number| format!("object-{number}"))
+            .collect();
+        assert_eq!(names, expected);
+        assert!(log.take().is_empty());
     }
 }

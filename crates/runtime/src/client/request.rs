@@ -4,7 +4,7 @@ use super::{
     texts::{Part, Texts},
     write::Verb,
 };
-use http::{Method, Request, Uri, header};
+use http::{HeaderValue, Method, Request, Uri, header};
 use std::ops::Range;
 
 /// The target of a write.
@@ -31,14 +31,8 @@ impl Target {
         let verb = match *request.method() {
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
-            Method::PATCH => {
-                let content_type = header(header::CONTENT_TYPE);
-                let is_apply = |value: &[u8]| value.starts_with(b"application/apply-");
-                match content_type.is_some_and(|value| is_apply(value.as_bytes())) {
-                    true => Verb::Apply,
-                    false => Verb::Patch,
-                }
-            }
+            Method::PATCH if is_apply(header(header::CONTENT_TYPE)) => Verb::Apply,
+            Method::PATCH => Verb::Patch,
             Method::DELETE => Verb::Delete,
             _ => return None,
         };
@@ -110,7 +104,7 @@ impl Target {
                 texts.place(part, range_of(place, text));
             }
         }
-        if let Some(pair) = manager.filter(|pair| pair.iter().any(is_escape)) {
+        if let Some(pair) = manager.filter(|pair| is_escaped(pair)) {
             let mut parsed = form_urlencoded::parse(pair);
             let plain = parsed.next().map(|(_, value)| value);
             texts.set(Part::FieldManager, &plain.unwrap_or_default());
@@ -119,8 +113,12 @@ impl Target {
     }
 }
 
-fn is_escape(byte: &u8) -> bool {
-    matches!(byte, b'%' | b'+')
+fn is_apply(content_type: Option<&HeaderValue>) -> bool {
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/apply-"))
+}
+
+fn is_escaped(text: &[u8]) -> bool {
+    text.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
 /// Where a piece of `text` is in it.

@@ -109,7 +109,7 @@ mod tests {
         texts.place(Part::Group, 4..4);
         texts.place(Part::Version, 5..7);
         texts.set(Part::FieldManager, "me");
-        let mut with = |parts: &[(Part, &'static [u8])]| {
+        let with = |parts: &[(Part, &'static [u8])]| {
             let parts = parts
                 .iter()
                 .map(|(part, text)| (*part, Cow::Borrowed(*text)));

@@ -85,7 +85,6 @@ impl Covers {
         let mut expected: Vec<Unseen> = Vec::new();
         let covers = self.read();
         for write in writes {
-            let mut key = None;
             for (source, cover) in covers.iter() {
                 if !cover.scope.is_of_kind(write.group(), write.resource()) {
                     continue;
@@ -97,12 +96,11 @@ impl Covers {
                     Some(Sight::Version(version)) => version,
                     Some(Sight::Gone) | None => 0,
                 };
-                let key: &ObjectKey = key.get_or_insert_with(|| write.key());
-                let sight = cover.sight(run, write, key, after);
+                let sight = cover.sight(run, write, after);
                 let now = sight.map(|sight| Expected {
                     source: *source,
                     object: Arc::new(Written {
-                        key: key.clone(),
+                        key: write.key(),
                         resource: Arc::clone(&cover.scope.resource),
                         uid: write.uid().filter(|_| write.is_gone()).map(Box::from),
                         after,
@@ -209,19 +207,19 @@ impl Cover {
     /// What to wait for until the cache has seen a write; `None` if it has, or never will.
     ///
     /// A cache that never had a list is not waited for: its source fails, and may do so for ever.
-    fn sight(&self, run: &ObjectKey, write: &Write, key: &ObjectKey, after: u64) -> Option<Sight> {
+    fn sight(&self, run: &ObjectKey, write: &Write, after: u64) -> Option<Sight> {
         let reached = self.reached()?;
         if write.is_gone() {
-            let is_lost = self.has_lost(key, write.uid(), after);
+            let is_lost = self.has_lost(&write.key(), write.uid(), after);
             return (!is_lost).then_some(Sight::Gone);
         }
         let version = write.number().filter(|&version| version > reached)?;
-        let is_given = || self.view.is_none() && key == run;
+        let is_given = || self.view.is_none() && write.key() == *run;
         if self.scope.takes(write) || is_given() {
             return Some(Sight::Version(version));
         }
         // It may belong in here by what it was before, and where nobody knows what does, it is asked.
-        let shown = self.view.as_ref()?.version(key)?;
+        let shown = self.view.as_ref()?.version(&write.key())?;
         (shown < version).then_some(Sight::Version(version))
     }
 
