@@ -49,7 +49,7 @@ impl Target {
 
     fn parse(uri: &Uri, verb: Verb) -> Option<Self> {
         let text = uri.path_and_query()?.as_str();
-        let mut parts = text.as_bytes().split(|byte| *byte == b'?');
+        let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'?');
         let path = parts.next().unwrap_or_default().split(|byte| *byte == b'/');
         let mut segments = path.filter(|segment| !segment.is_empty());
         // A server behind a proxy may have a path of its own in front of this.
@@ -79,7 +79,7 @@ impl Target {
             if pair.starts_with(b"dryRun=") {
                 return None;
             }
-            if pair.starts_with(MANAGER) {
+            if pair.starts_with(MANAGER) && pair.len() > MANAGER.len() {
                 manager = Some(pair);
             }
         }
@@ -179,6 +179,11 @@ mod tests {
             "update /v1 nodes in - name n1 part - by me=too",
         );
         check(
+            "PUT",
+            "//api//v1/nodes/n1/?&fieldManager=&force",
+            "update /v1 nodes in - name n1 part - by -",
+        );
+        check(
             "DELETE",
             "/api/v1/namespaces/a",
             "delete /v1 namespaces in - name a part - by -",
@@ -205,6 +210,7 @@ mod tests {
         check("GET", "/api/v1/pods", "none");
         check("HEAD", "/api/v1/pods", "none");
         check("PATCH", "/api/v1/namespaces/a/pods/p?dryRun=All", "none");
+        check("PUT", "/api/v1/nodes/n?pretty=?&dryRun=All&force", "none");
         check(
             "POST",
             "/api/v1/namespaces/a/pods/p/exec?command=ls",

@@ -397,3 +397,59 @@ impl fmt::Display for Next {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Histories, Record, Standing, WRITES};
+    use crate::{
+        client::{Run, Tracked, in_run},
+        reflector::ObjectKey,
+    };
+    use homeostat_apiserver::ApiServer;
+    use homeostat_core::{queue::Causes, time::Time};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Api, api::PostParams};
+    use std::sync::Arc;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_writes_the_first_are_kept_and_the_others_counted() {
+        let server = ApiServer::builder().build();
+        let maps: Api<ConfigMap> = Api::default_namespaced(Tracked::wrap(server.client()));
+        let run = Arc::new(Run::default());
+        in_run(Arc::clone(&run), async {
+            for number in 0..40 {
+                let mut map = ConfigMap::default();
+                map.metadata.name = Some(format!("map-{number}"));
+                maps.create(&PostParams::default(), &map).await.unwrap();
+            }
+        })
+        .await;
+        let histories = Histories::default();
+        histories.begin(Instant::now());
+        let key = ObjectKey::new(Some("default"), "a");
+        let record = Record {
+            started: Time::ORIGIN,
+            ended: Time::ORIGIN,
+            causes: Causes::default(),
+            timer: None,
+            error: None,
+            requests: run.requests(),
+            reads: run.reads(),
+            writes: run.take_writes(),
+            more_writes: 0,
+            missing: Vec::new(),
+            wait_ended: None,
+        };
+        histories.finished(&key, record, Standing::default());
+        let kept = &histories.lock().objects[&key].runs[0].writes.capacity();
+        assert_eq!(*kept, WRITES);
+        let told = &histories.explain(&key).runs[0];
+        assert_eq!(
+            (told.requests, told.writes.len(), told.more_writes),
+            (40, 16, 24)
+        );
+        assert_eq!(told.writes[15].name(), "map-15");
+        assert_eq!(histories.counts().writes, 40);
+    }
+}

@@ -32,8 +32,10 @@ pub(super) struct Ended<'a> {
     pub(super) causes: &'a Causes<Cause>,
     pub(super) timer: Option<Timer>,
     pub(super) failed: bool,
-    /// The object that ran.
-    pub(super) object: &'a ObjectReference,
+    /// The kind of the object that ran.
+    pub(super) kind: &'a str,
+    /// That object; seldom asked for.
+    pub(super) object: &'a dyn Fn() -> ObjectReference,
 }
 
 // === impl Loops ===
@@ -69,7 +71,8 @@ impl Loops {
         let Some(detector) = &mut self.detector else {
             return Answer::default();
         };
-        let own = own_object(ended.object);
+        let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
+        let own = Object::new(ended.kind, namespace, key.name());
         let timer = ended.timer.map(|timer| match timer {
             Timer::Requeue => loops::Cause::Timer,
             Timer::Retry => loops::Cause::Retry,
@@ -89,7 +92,7 @@ impl Loops {
         };
         let answer = detector.finished(ended.now, key, &run);
         if let Some(incident) = &answer.report {
-            self.report(key, incident, ended.object);
+            self.report(key, incident, &(ended.object)());
         }
         answer
     }
@@ -113,14 +116,6 @@ impl Loops {
         // It only takes the event in, and a task of its own sends it.
         drop(recorder.publish(&event, object).now_or_never());
     }
-}
-
-fn own_object(object: &ObjectReference) -> Object {
-    Object::new(
-        object.kind.as_deref().unwrap_or_default(),
-        object.namespace.as_deref(),
-        object.name.as_deref().unwrap_or_default(),
-    )
 }
 
 fn tell_cause(cause: &Cause, own: &Object) -> loops::Cause {

@@ -172,7 +172,8 @@ where
             causes: &active.causes,
             timer: active.timer,
             failed: item.is_err(),
-            object: &obj.object_ref(&self.dyntype),
+            kind: &K::kind(&self.dyntype),
+            object: &|| obj.object_ref(&self.dyntype),
         };
         let Answer { report, delay } = self.loops.finished(key, &ended, &mut writes);
         if let Some(delay) = delay {
