@@ -144,19 +144,18 @@ impl<'a> Header<'a> {
     }
 
     /// What it tells.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (Part, Cow<'a, [u8]>)> + use<'a> {
-        let strings = [
-            (Part::Kind, self.kind),
-            (Part::Name, self.name),
-            (Part::Namespace, self.namespace),
-            (Part::Uid, self.uid),
-            (Part::ResourceVersion, self.resource_version),
-        ];
-        let strings = strings
-            .into_iter()
-            .filter_map(|(part, value)| Some((part, string(value?)?)));
-        let labels = self.labels.map(Cow::Borrowed);
-        strings.chain(labels.map(|labels| (Part::Labels, labels)))
+    pub(super) fn parts(&self) -> [(Part, Option<Cow<'a, [u8]>>); 6] {
+        [
+            (Part::Kind, self.kind.and_then(string)),
+            (Part::Name, self.name.and_then(string)),
+            (Part::Namespace, self.namespace.and_then(string)),
+            (Part::Uid, self.uid.and_then(string)),
+            (
+                Part::ResourceVersion,
+                self.resource_version.and_then(string),
+            ),
+            (Part::Labels, self.labels.map(Cow::Borrowed)),
+        ]
     }
 }
 
@@ -179,7 +178,7 @@ mod tests {
 
     /// What the header tells of these parts.
     fn told<const N: usize>(header: &Header<'_>, parts: [Part; N]) -> [Option<String>; N] {
-        let texts = Texts::within("", 0).with(header.parts()).unwrap();
+        let texts = Texts::within("").with(&header.parts()).unwrap();
         parts.map(|part| texts.get(part).map(str::to_owned))
     }
 

@@ -16,7 +16,7 @@ use homeostat_core::loops::Sight;
 #[derive(Default)]
 pub(super) struct Log {
     writes: Vec<Write>,
-    unread: Vec<(Begun, Bytes)>,
+    unread: Vec<(Box<Begun>, Bytes)>,
     /// How many bytes the unread answers have.
     held: usize,
     /// How many answers there were.
@@ -26,7 +26,7 @@ pub(super) struct Log {
 /// How many answers are held unread, and how many bytes of them.
 const HELD: (usize, usize) = (8, 64 << 10);
 
-/// A write that is under way.
+/// A write that is under way. It goes about in a box, since every future of a request has room for it.
 pub(super) struct Begun {
     pub(super) target: Target,
     /// How many answers there were before it, and up to which version all of its kind was known. If it changes
@@ -41,20 +41,20 @@ pub(super) struct Begun {
 
 impl Log {
     /// Takes note that a write is about to be sent.
-    pub(super) fn begin(&self, target: Target, known: Option<&dyn Known>) -> Begun {
+    pub(super) fn begin(&self, target: Target, known: Option<&dyn Known>) -> Box<Begun> {
         let part = |part| target.texts.get(part).unwrap_or_default();
         let reached =
             known.and_then(|known| known.reached(part(Part::Group), part(Part::Resource)));
-        Begun {
+        Box::new(Begun {
             target,
             answers: self.answers,
             reached,
             sight: None,
-        }
+        })
     }
 
     /// Records a write, which the server has accepted with this answer.
-    pub(super) fn end(&mut self, begun: Begun, answer: Bytes) {
+    pub(super) fn end(&mut self, begun: Box<Begun>, answer: Bytes) {
         self.answers += 1;
         self.held += answer.len();
         self.unread.push((begun, answer));
@@ -132,13 +132,13 @@ mod tests {
     use crate::client::request::Target;
     use http::Request;
 
-    fn begin(log: &Log, name: &str) -> Begun {
+    fn begin(log: &Log, name: &str) -> Box<Begun> {
         let path = format!("/api/v1/namespaces/a/configmaps/{name}");
         let request = Request::patch(path).body(()).unwrap();
         log.begin(Target::of(&request).unwrap(), None)
     }
 
-    fn end(log: &mut Log, begun: Begun, version: u64) {
+    fn end(log: &mut Log, begun: Box<Begun>, version: u64) {
         let body =
             format!(r#"{{"kind":"ConfigMap","metadata":{{"resourceVersion":"{version}"}}}}"#);
         log.end(begun, body.into());

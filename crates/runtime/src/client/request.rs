@@ -21,9 +21,6 @@ const CONNECTIONS: [&[u8]; 4] = [b"exec", b"attach", b"portforward", b"proxy"];
 /// The parameter that names a field manager.
 const MANAGER: &[u8] = b"fieldManager=";
 
-/// How many bytes an answer usually has to tell of its object.
-const USUAL_ANSWER: usize = 128;
-
 impl Target {
     /// What `request` writes; `None` for a read, a trial (`dryRun`), and a connection.
     pub(super) fn of<B>(request: &Request<B>) -> Option<Self> {
@@ -87,7 +84,7 @@ impl Target {
             (Verb::Delete, None) => Verb::DeleteCollection,
             (verb, _) => verb,
         };
-        let mut texts = Texts::within(text, USUAL_ANSWER);
+        let mut texts = Texts::within(text);
         for (part, place) in [
             (Part::Group, Some(group)),
             (Part::Version, Some(version)),

@@ -67,7 +67,7 @@ pub(crate) fn requests_noted() -> bool {
 /// A write of a run that is under way.
 pub(super) struct Recording {
     pub(super) run: Arc<Run>,
-    pub(super) begun: Begun,
+    pub(super) begun: Box<Begun>,
 }
 
 // === impl Recording ===

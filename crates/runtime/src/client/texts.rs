@@ -36,12 +36,10 @@ struct Place {
 }
 
 impl Texts {
-    /// The parts that are found in `text`, with room for as many more bytes.
-    pub(super) fn within(text: &str, more: usize) -> Self {
-        let mut own = String::with_capacity(text.len() + more);
-        own.push_str(text);
+    /// The parts that are found in `text`.
+    pub(super) fn within(text: &str) -> Self {
         Self {
-            text: own,
+            text: text.to_owned(),
             places: [Place::NOWHERE; PARTS],
         }
     }
@@ -63,17 +61,20 @@ impl Texts {
     }
 
     /// Adds parts, or takes other texts for them; `None` if they are no texts.
-    pub(super) fn with<'a>(
-        mut self,
-        parts: impl IntoIterator<Item = (Part, Cow<'a, [u8]>)>,
-    ) -> Option<Self> {
-        let mut text = std::mem::take(&mut self.text).into_bytes();
-        for (part, value) in parts {
-            if text.get(self.places[part as usize].range()) == Some(&*value) {
+    pub(super) fn with(mut self, parts: &[(Part, Option<Cow<'_, [u8]>>)]) -> Option<Self> {
+        let known = parts
+            .iter()
+            .filter_map(|(part, value)| Some((*part, value.as_deref()?)));
+        let more: usize = known.clone().map(|(_, value)| value.len()).sum();
+        // Histories keep it for long, so it has no more room than it needs.
+        let mut text = Vec::with_capacity(self.text.len() + more);
+        text.extend_from_slice(self.text.as_bytes());
+        for (part, value) in known {
+            if text.get(self.places[part as usize].range()) == Some(value) {
                 continue;
             }
             let start = text.len();
-            text.extend_from_slice(&value);
+            text.extend_from_slice(value);
             self.place(part, start..text.len());
         }
         // All at once: that is cheaper.
@@ -105,15 +106,15 @@ mod tests {
 
     #[test]
     fn parts_stand_in_one_text() {
-        let mut texts = Texts::within("/api/v1/nodes/a", 9);
+        let mut texts = Texts::within("/api/v1/nodes/a");
         texts.place(Part::Group, 4..4);
         texts.place(Part::Version, 5..7);
         texts.set(Part::FieldManager, "me");
         let with = |parts: &[(Part, &'static [u8])]| {
             let parts = parts
                 .iter()
-                .map(|(part, text)| (*part, Cow::Borrowed(*text)));
-            texts.clone().with(parts)
+                .map(|(part, text)| (*part, Some(Cow::Borrowed(*text))));
+            texts.clone().with(&parts.collect::<Vec<_>>())
         };
         let more = with(&[(Part::Version, b"v1"), (Part::Kind, b"Node")]).unwrap();
         assert_eq!(more.text, "/api/v1/nodes/ameNode");

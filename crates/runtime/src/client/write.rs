@@ -65,7 +65,7 @@ impl Write {
         // A delete that is answered by something else than the marked object has happened at once.
         let deleted = verb == Verb::Delete && texts.get(Part::Subresource).is_none();
         let gone = object.is_gone() || (deleted && !object.has_version());
-        let texts = texts.with(object.parts())?;
+        let texts = texts.with(&object.parts())?;
         let version = texts.get(Part::ResourceVersion);
         let number = version.and_then(|version| version.parse().ok());
         let changed = if deleted || (verb == Verb::Create && version.is_some()) {
