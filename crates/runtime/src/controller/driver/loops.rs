@@ -23,7 +23,18 @@ pub(super) struct Loops {
     /// `None` if loops are not looked for.
     detector: Option<Detector<ObjectKey>>,
     recorder: Option<Recorder>,
+    names: Names,
 }
+
+/// Texts that come again with nearly every run: kinds, namespaces and field managers.
+#[derive(Default)]
+struct Names(Vec<Arc<str>>);
+
+/// How many are kept. In a cluster with more namespaces than that, the others are made anew each time.
+const NAMES: usize = 32;
+
+/// Among how many earlier writes of a run a name is looked for.
+const LATELY: usize = 8;
 
 /// A run that has ended, as the driver knows it.
 pub(super) struct Ended<'a> {
@@ -45,6 +56,7 @@ impl Loops {
         Self {
             detector: config.map(Detector::new),
             recorder,
+            names: Names::default(),
         }
     }
 
@@ -68,11 +80,20 @@ impl Loops {
         ended: &Ended<'_>,
         writes: &mut [client::Write],
     ) -> Answer {
-        let Some(detector) = &mut self.detector else {
+        let Self {
+            detector: Some(detector),
+            names,
+            ..
+        } = self
+        else {
             return Answer::default();
         };
         let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
-        let own = Object::new(ended.kind, namespace, key.name());
+        let own = Object {
+            kind: names.get(ended.kind),
+            namespace: namespace.map(|namespace| names.get(namespace)),
+            name: key.name().into(),
+        };
         let timer = ended.timer.map(|timer| match timer {
             Timer::Requeue => loops::Cause::Timer,
             Timer::Retry => loops::Cause::Retry,
@@ -81,7 +102,7 @@ impl Loops {
         let causes = timer.into_iter().chain(causes).collect();
         let mut told = Vec::with_capacity(writes.len());
         for write in writes {
-            told.push(tell_write(write, &told, &own));
+            told.push(names.tell_write(write, &told, &own));
         }
         let run = loops::Run {
             started: ended.started,
@@ -139,26 +160,41 @@ fn tell_cause(cause: &Cause, own: &Object) -> loops::Cause {
     }
 }
 
-/// A write for the detector. Most runs write the same objects several times, or their own, by the same
-/// name.
-fn tell_write(write: &mut client::Write, told: &[loops::Write], own: &Object) -> loops::Write {
-    // An answer that is no object tells no kind; its name in paths serves as well.
-    let kind = write.kind().unwrap_or(write.resource());
-    let (namespace, name) = (write.namespace(), write.name());
-    let is_it = |object: &&Object| {
-        *object.name == *name && *object.kind == *kind && object.namespace.as_deref() == namespace
-    };
-    let mut known = told.iter().map(|write| &write.object).chain([own]);
-    let object = known.find(is_it).cloned();
-    let manager = write.field_manager();
-    let mut managers = told.iter().filter_map(|write| write.manager.as_ref());
-    let known = manager.and_then(|manager| managers.find(|known| ***known == *manager));
-    let object = object.unwrap_or_else(|| Object::new(kind, namespace, name));
-    let manager = known.cloned().or_else(|| manager.map(Arc::from));
-    loops::Write {
-        object,
-        manager,
-        changed: write.changed(),
-        sight: write.take_sight(),
+// === impl Names ===
+
+impl Names {
+    fn get(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.iter().find(|known| ***known == *name) {
+            return Arc::clone(known);
+        }
+        let name = Arc::from(name);
+        if self.0.len() < NAMES {
+            self.0.push(Arc::clone(&name));
+        }
+        name
+    }
+
+    /// A write for the detector. Most runs write the same objects several times, or those that have the name of
+    /// their own.
+    fn tell_write(
+        &mut self,
+        write: &mut client::Write,
+        told: &[loops::Write],
+        own: &Object,
+    ) -> loops::Write {
+        let lately = told.iter().rev().take(LATELY);
+        let mut known = lately.map(|write| &write.object.name).chain([&own.name]);
+        let name = known.find(|name| ***name == *write.name()).cloned();
+        loops::Write {
+            object: Object {
+                // An answer that is no object tells no kind; its name in paths serves as well.
+                kind: self.get(write.kind().unwrap_or(write.resource())),
+                namespace: write.namespace().map(|namespace| self.get(namespace)),
+                name: name.unwrap_or_else(|| write.name().into()),
+            },
+            manager: write.field_manager().map(|manager| self.get(manager)),
+            changed: write.changed(),
+            sight: write.take_sight(),
+        }
     }
 }
