@@ -12,7 +12,7 @@ use homeostat_core::loops::Sight;
 /// What a run has written, in the order of the answers.
 ///
 /// Answers are read some at a time, and when the run ends. What reads them is not in the processor's caches any
-/// more after a request has been under way, so that one by one they cost twice as much.
+/// more after a request has been under way, so that one by one they cost more.
 #[derive(Default)]
 pub(super) struct Log {
     writes: Vec<Write>,

@@ -89,7 +89,7 @@ where
     }
 }
 
-/// The whole of a body. Most come in one piece, which then is not even looked at.
+/// The whole of a body. Most come in one piece, which is not copied.
 async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, B::Error> {
     let mut body = pin!(body);
     let first = match body.frame().await {
@@ -113,4 +113,32 @@ fn tells_objects<B>(response: &Response<B>) -> bool {
     response.status().is_success()
         && response.status() != StatusCode::NO_CONTENT
         && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collect;
+    use bytes::Bytes;
+    use futures::stream;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use std::io::Error;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_comes_in_any_number_of_pieces() {
+        for pieces in [&[][..], &["whole"], &["", "who", "l", "", "e"]] {
+            let frames = pieces.iter().map(|piece| {
+                let piece = Bytes::from_static(piece.as_bytes());
+                Ok::<_, Error>(Frame::data(piece))
+            });
+            let body = StreamBody::new(stream::iter(frames));
+            assert_eq!(collect(body).await.unwrap(), pieces.concat());
+        }
+        let broken = [
+            Ok(Frame::data(Bytes::from_static(b"who"))),
+            Err(Error::other("broken off")),
+        ];
+        let body = StreamBody::new(stream::iter(broken));
+        assert_eq!(collect(body).await.unwrap_err().to_string(), "broken off");
+    }
 }
