@@ -13,6 +13,24 @@ use k8s_openapi::{
 };
 use kube::Resource;
 
+/// A text in a condition. Which of them are optional depends on the version of Kubernetes that the
+/// program chose for `k8s-openapi`: in a `DeploymentCondition` of 1.37 all are.
+trait Text {
+    fn text(&self) -> Option<&str>;
+}
+
+impl Text for String {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl Text for Option<String> {
+    fn text(&self) -> Option<&str> {
+        self.as_deref()
+    }
+}
+
 /// See [`Condition::not`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Not<A>(pub(super) A);
@@ -62,11 +80,11 @@ pub fn is_created<K: Resource>() -> impl Condition<K> {
 pub fn is_crd_established() -> impl Condition<CustomResourceDefinition> {
     |crd: Option<&CustomResourceDefinition>| {
         let conditions = crd.and_then(|crd| crd.status.as_ref()?.conditions.as_ref());
-        let established = ("Established", "True");
+        let established = (Some("Established"), Some("True"));
         conditions
             .into_iter()
             .flatten()
-            .any(|condition| (condition.type_.as_str(), condition.status.as_str()) == established)
+            .any(|condition| (condition.type_.text(), condition.status.text()) == established)
     }
 }
 
@@ -84,11 +102,11 @@ pub fn is_pod_running() -> impl Condition<Pod> {
 pub fn is_job_completed() -> impl Condition<Job> {
     |job: Option<&Job>| {
         let conditions = job.and_then(|job| job.status.as_ref()?.conditions.as_ref());
-        let complete = ("Complete", "True");
+        let complete = (Some("Complete"), Some("True"));
         conditions
             .into_iter()
             .flatten()
-            .any(|condition| (condition.type_.as_str(), condition.status.as_str()) == complete)
+            .any(|condition| (condition.type_.text(), condition.status.text()) == complete)
     }
 }
 
@@ -104,11 +122,15 @@ pub fn is_deployment_completed() -> impl Condition<Deployment> {
         };
         // The conditions of an older generation are about the rollout before.
         let current = status.observed_generation >= deployment.metadata.generation;
-        let complete = ("Progressing", "True", Some("NewReplicaSetAvailable"));
+        let complete = (
+            Some("Progressing"),
+            Some("True"),
+            Some("NewReplicaSetAvailable"),
+        );
         current
             && status.conditions.iter().flatten().any(|condition| {
                 let reason = condition.reason.as_deref();
-                (condition.type_.as_str(), condition.status.as_str(), reason) == complete
+                (condition.type_.text(), condition.status.text(), reason) == complete
             })
     }
 }
