@@ -65,6 +65,11 @@ pub(crate) fn is_positive(text: &str) -> bool {
     parse(text).is_some_and(|(nanos, _)| nanos > 0)
 }
 
+/// Whether an amount has no fraction. What is no amount has none.
+pub(crate) fn is_whole(text: &str) -> bool {
+    parse(text).is_none_or(|(nanos, _)| nanos % NANOS == 0)
+}
+
 /// Whether one amount is less than another. What is no amount is not less than anything.
 pub(crate) fn is_less(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {

@@ -3,6 +3,7 @@
 
 mod accept;
 mod actions;
+mod addresses;
 mod admission;
 mod autoscalers;
 mod content;
@@ -26,6 +27,7 @@ mod selector;
 mod services;
 mod update;
 mod view;
+mod warnings;
 
 use std::sync::Arc;
 

@@ -403,12 +403,14 @@ impl Cause {
     }
 
     pub(crate) fn too_long(field: impl Into<String>, max: u64) -> Self {
-        let message = format!("Too long: may not be more than {max} bytes");
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        let message = format!("Too long: may not be more than {max} {unit}");
         Self::new("FieldValueTooLong", field, message)
     }
 
     pub(crate) fn too_many(field: impl Into<String>, found: u64, max: u64) -> Self {
-        let message = format!("Too many: {found}: must have at most {max} items");
+        let unit = if max == 1 { "item" } else { "items" };
+        let message = format!("Too many: {found}: must have at most {max} {unit}");
         Self::new("FieldValueTooMany", field, message)
     }
 
@@ -456,6 +458,12 @@ impl Cause {
             field,
             format!("Invalid value: {value}: {why}"),
         )
+    }
+
+    /// `value` is shown as it is.
+    pub(crate) fn invalid_shown(field: impl Into<String>, value: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {value}: {why}");
+        Self::new("FieldValueInvalid", field, message)
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {

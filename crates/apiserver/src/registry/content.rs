@@ -1,7 +1,11 @@
 //! The rules for what is in an object beside its metadata.
 
+mod events;
 mod field;
+mod quotas;
 mod roles;
+mod shown;
+mod slices;
 mod types;
 mod workloads;
 
@@ -9,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::{Target, definitions, forms, immutable, pods, services};
 use crate::base64;
-use crate::object;
 use crate::quantity;
 use crate::resource::Resource;
 use crate::status::Cause;
@@ -49,11 +52,21 @@ pub(super) fn causes(target: &Target, object: &Value, old: Option<&Value>) -> Ve
         }
         ("apps", "deployments" | "daemonsets" | "replicasets" | "statefulsets") => {
             causes.extend(workloads::lasting(object));
+            let kind = match resource.kind.as_str() {
+                "Deployment" => "ReplicaSet",
+                kind => kind,
+            };
+            causes.extend(workloads::no_deadline(object, kind));
         }
+        ("", "replicationcontrollers") => {
+            causes.extend(workloads::no_deadline(object, "ReplicationController"));
+        }
+        ("", "resourcequotas") => causes.extend(quotas::causes(object, old)),
+        ("discovery.k8s.io", "endpointslices") => causes.extend(slices::causes(object)),
         ("batch", "cronjobs") => causes.extend(workloads::cron_job(object)),
         ("batch", "jobs") => causes.extend(workloads::job(object, old)),
         ("rbac.authorization.k8s.io", _) => causes.extend(roles::causes(resource, object)),
-        (_, "events") => causes.extend(event_causes(resource, object, old)),
+        (_, "events") => causes.extend(events::causes(resource, object, old)),
         _ => {}
     }
     causes.extend(types::causes(resource, object));
@@ -69,6 +82,7 @@ fn pod_causes(target: &Target, pod: &Value, old: Option<&Value>) -> Vec<Cause> {
     if matches!(subresource, None | Some("ephemeralcontainers" | "resize")) {
         causes.extend(types::causes(&target.resource, pod));
         causes.extend(types::mount_causes(&target.resource, pod));
+        causes.extend(types::own_pod_causes(pod));
     }
     if let Some(old) = old {
         causes.extend(pods::causes(subresource, pod, old));
@@ -107,8 +121,8 @@ fn key_causes(object: &Value) -> Vec<Cause> {
             let field = || format!("{member}[{key}]");
             let cause = |why| Cause::invalid(field(), &json!(key), why);
             causes.extend(forms::config_key(key).into_iter().map(cause));
-            if member == "binaryData" && object["data"].get(key).is_some() {
-                let why = "duplicate of key present in data";
+            if member == "data" && object["binaryData"].get(key).is_some() {
+                let why = "duplicate of key present in binaryData";
                 causes.push(Cause::invalid(field(), &json!(key), why));
             }
         }
@@ -196,47 +210,4 @@ fn claim_cause(claim: &Value, old: &Value) -> Option<Cause> {
         let why = "field can not be less than status.capacity";
         Cause::forbidden("spec.resources.requests.storage", why)
     })
-}
-
-fn event_causes(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let about = if resource.group.is_empty() {
-        "involvedObject"
-    } else {
-        "regarding"
-    };
-    let namespace = &object[about]["namespace"];
-    let named = namespace.as_str().unwrap_or_default();
-    // What is in no namespace is reported in `default`.
-    if named != object::namespace(object)
-        && !(named.is_empty() && object::namespace(object) == "default")
-    {
-        let why = "does not match event.namespace";
-        return vec![Cause::invalid(
-            "involvedObject.namespace",
-            &json!(named),
-            why,
-        )];
-    }
-    if resource.group.is_empty() || old.is_some() {
-        return Vec::new();
-    }
-    if !object["eventTime"].is_string() {
-        return vec![Cause::required("eventTime", "")];
-    }
-    let text = |member: &str| object[member].as_str().unwrap_or_default();
-    for member in [
-        "reportingController",
-        "reportingInstance",
-        "action",
-        "reason",
-    ] {
-        if text(member).is_empty() {
-            return vec![Cause::required(member, "")];
-        }
-    }
-    if !["Normal", "Warning"].contains(&text("type")) {
-        let why = format!("has invalid value: {}", text("type"));
-        return vec![Cause::invalid("type", &json!(""), &why)];
-    }
-    Vec::new()
 }

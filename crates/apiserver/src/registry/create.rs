@@ -4,7 +4,7 @@ use super::metadata::{dedup_owners, validate_new};
 use super::update::Origin;
 use super::{
     Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present, reviews,
-    to_storage,
+    to_storage, warnings as of_kinds,
 };
 use crate::managed::Managers;
 use crate::object;
@@ -18,12 +18,11 @@ const MAX_GENERATED_BASE: usize = 58;
 const MAX_GENERATE_ATTEMPTS: usize = 8;
 
 /// Members of metadata that only the server sets.
-const SERVER_MEMBERS: [&str; 6] = [
+const SERVER_MEMBERS: [&str; 5] = [
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "generation",
     "selfLink",
 ];
 
@@ -99,10 +98,11 @@ impl Registry {
         self.set_server_metadata(target, &mut body);
         self.allocate(target, &mut body, None)?;
         warnings.extend(validate_new(target, &body)?);
+        warnings.extend(of_kinds::of(resource, &body, None));
         warnings.extend(names::finalizer_warnings(resource, &body, None));
         accept::finish(resource, &mut body);
         to_storage(resource, &mut body);
-        if !object::resource_version(&body).is_empty() {
+        if !object::resource_version(&body).is_empty() && !options.dry_run {
             return Err(Status::internal(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -119,6 +119,7 @@ impl Registry {
             });
         }
         if options.dry_run {
+            object::metadata_mut(&mut body).remove("resourceVersion");
             return Ok(present(resource, &Object::new(body)));
         }
         if self.store.len() >= self.config.max_objects {

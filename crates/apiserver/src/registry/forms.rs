@@ -29,6 +29,19 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 const ENV_NAME: &str = "a valid environment variable name must consist only of printable ASCII \
     characters other than '='";
 
+const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+    characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
+    'example.com', regex used for validation is \
+    '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
+    subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an \
+    alphanumeric character (e.g. '*.example.com', regex used for validation is \
+    '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. \
+    'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' \
     (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
@@ -166,6 +179,58 @@ pub(super) fn port_name(text: &str) -> Problems {
     problems
 }
 
+/// A domain in which names are looked for.
+pub(super) fn search_domain(text: &str) -> Problems {
+    let mut problems = Vec::new();
+    if text.len() > 253 {
+        problems.push("must be no more than 253 characters");
+    }
+    let is_part = |part: &str| is_underscored(part.strip_prefix('_').unwrap_or(part));
+    if !text.split('.').all(is_part) {
+        problems.push(SEARCH_DOMAIN);
+    }
+    problems
+}
+
+/// A domain, or all domains below one.
+pub(super) fn host(text: &str) -> Problems {
+    if !text.contains('*') {
+        return subdomain(text);
+    }
+    let mut problems = Vec::new();
+    if text.len() > 253 {
+        problems.push("must be no more than 253 characters");
+    }
+    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
+        problems.push(WILDCARD);
+    }
+    problems
+}
+
+/// The name of a header of HTTP.
+pub(super) fn header_name(text: &str) -> Problems {
+    let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+    if !text.is_empty() && text.bytes().all(fits) {
+        Vec::new()
+    } else {
+        vec![HEADER]
+    }
+}
+
+/// The name of an image, or any text around which there is no room.
+pub(super) fn unpadded(text: &str) -> Problems {
+    if text.trim() == text {
+        Vec::new()
+    } else {
+        vec!["must not have leading or trailing whitespace"]
+    }
+}
+
+/// Whether the text is the name of a parameter of the kernel.
+pub(super) fn is_sysctl(text: &str) -> bool {
+    text.split(['.', '/']).all(is_underscored)
+}
+
 /// A number of percent.
 pub(super) fn percent(text: &str) -> Option<&'static str> {
     let number = text.strip_suffix('%').unwrap_or_default();
@@ -180,6 +245,16 @@ fn is_subdomain(text: &str) -> bool {
 fn is_label(text: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     !text.is_empty() && text.bytes().all(fits) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Whether the text is a label that may have underscores inside.
+fn is_underscored(text: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'_';
+    let is_edge = |c: char| c == '-' || c == '_';
+    !text.is_empty()
+        && text.bytes().all(fits)
+        && !text.starts_with(is_edge)
+        && !text.ends_with(is_edge)
 }
 
 fn is_plain_name(text: &str) -> bool {
@@ -210,6 +285,14 @@ mod tests {
         assert_eq!(label(&long), ["must be no more than 63 characters"]);
         assert_eq!(subdomain("a.b-c"), Problems::new());
         assert_eq!(subdomain("a..b"), [SUBDOMAIN]);
+        assert_eq!(search_domain("_a.b_c"), Problems::new());
+        assert_eq!(search_domain("a b"), [SEARCH_DOMAIN]);
+        assert_eq!(host("*.a"), Problems::new());
+        assert_eq!(host("a.*"), [WILDCARD]);
+        assert_eq!(header_name("X-A"), Problems::new());
+        assert_eq!(header_name("a b"), [HEADER]);
+        assert!(is_sysctl("net/a.b_c"));
+        assert!(!is_sysctl("A b"));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
 pub(super) fn validate_new(target: &Target, object: &Value) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
     let mut causes = names::name_causes(resource, object);
+    causes.extend(generation_cause(object));
     causes.extend(names::label_causes(object));
     causes.extend(names::annotation_causes(object));
     causes.extend(owner_causes(object));
@@ -121,6 +122,7 @@ pub(super) fn validate_update(
         causes.extend(names::label_causes(new));
         causes.extend(names::annotation_causes(new));
         causes.extend(owner_causes(new));
+        causes.extend(names::unqualified_finalizer_causes(resource, new));
         causes
     };
     // The recorded server checks the metadata of every kind and again that of the kind, a custom
@@ -131,10 +133,16 @@ pub(super) fn validate_update(
         causes.extend(names::annotation_causes(new));
     }
     causes.extend(update());
-    causes.extend(names::unqualified_finalizer_causes(resource, new));
     let own = content_findings(target, new, Some(old));
     causes.extend(own.causes);
     settled(target, new, causes, own.warnings)
+}
+
+fn generation_cause(object: &Value) -> Option<Cause> {
+    let generation = &object["metadata"]["generation"];
+    let why = "must be greater than or equal to 0";
+    let is_negative = generation.as_i64().is_some_and(|number| number < 0);
+    is_negative.then(|| Cause::invalid("metadata.generation", generation, why))
 }
 
 fn immutable_causes(new: &Value, old: &Value) -> Vec<Cause> {
@@ -177,17 +185,22 @@ fn owner_causes(object: &Value) -> Vec<Cause> {
         let text = |member: &str| owner[member].as_str().unwrap_or_default();
         let mut need = |member: &str, missing: bool, why: &str| {
             if missing {
-                causes.push(Cause::invalid(format!("{field}.{member}"), &json!(""), why));
+                let value = json!(text(member));
+                causes.push(Cause::invalid(format!("{field}.{member}"), &value, why));
             }
         };
         need(
             "apiVersion",
-            text("apiVersion").is_empty(),
+            !is_group_version(text("apiVersion")),
             "version must not be empty",
         );
         need("kind", text("kind").is_empty(), "must not be empty");
         need("name", text("name").is_empty(), "must not be empty");
         need("uid", text("uid").is_empty(), "must not be empty");
+        if text("apiVersion") == "v1" && text("kind") == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid_shown(field, &in_declared_order(owner), why));
+        }
     }
     let controllers: Vec<String> = owners
         .iter()
@@ -210,6 +223,14 @@ fn owner_causes(object: &Value) -> Vec<Cause> {
         });
     }
     causes
+}
+
+/// Whether the text is a version, or a group and a version.
+fn is_group_version(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((_, version)) => !version.is_empty() && !version.contains('/'),
+        None => !text.is_empty(),
+    }
 }
 
 /// An owner reference as JSON with its members in the order of their declaration.

@@ -12,7 +12,11 @@ use crate::status::Cause;
 const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 /// Kinds whose names are one label.
-const LABEL_NAMES: [(&str, &str); 2] = [("", "namespaces"), ("", "services")];
+const LABEL_NAMES: [(&str, &str); 3] = [
+    ("", "namespaces"),
+    ("", "services"),
+    ("apps", "statefulsets"),
+];
 
 /// Groups whose objects take finalizers without a domain, as custom objects do.
 const ANY_FINALIZERS: [&str; 4] = [
@@ -28,7 +32,8 @@ pub(super) fn name_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
     let text = |member: &str| metadata[member].as_str().unwrap_or_default();
     let mut causes = Vec::new();
     let base = text("generateName");
-    if !base.is_empty() {
+    // What a service is named after is not looked at.
+    if !base.is_empty() && !resource.is("", "services") {
         // The suffix ends what the base may not end with.
         let masked = match base.strip_suffix('-') {
             Some(kept) if !kept.is_empty() => format!("{kept}a"),

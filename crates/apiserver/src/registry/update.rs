@@ -1,5 +1,6 @@
 //! Changing objects: PUT and PATCH of the object itself and of its subresources.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
     Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, names, ownership,
-    pods, present, scale, to_storage,
+    pods, present, scale, to_storage, warnings as of_kinds,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
@@ -48,13 +49,13 @@ impl Registry {
         accept::settle_namespace(target, &mut body)?;
         let Some(old) = self.store.get(&target.key()) else {
             if resource.lifecycle.create_by_put && target.subresource.is_none() {
-                check_uid(target, object::uid(&body), "")?;
+                check_uid(target, object::uid(&body), "", options)?;
                 object::metadata_mut(&mut body).remove("resourceVersion");
                 return self.create(target, body, options);
             }
             return Err(Status::not_found(resource.subject(&target.name)));
         };
-        check_uid(target, object::uid(&body), object::uid(&old))?;
+        check_uid(target, object::uid(&body), object::uid(&old), options)?;
         self.change(target, body, None, &old, Origin::Put, options)
     }
 
@@ -86,12 +87,17 @@ impl Registry {
             self.track(target, Some(shown), &new, known, options)
         });
         ownership::set(&mut new, &managers);
-        let body = self.commit(target, new, old, options, &mut warnings)?;
-        Ok(Reply {
-            code: 200,
-            body,
-            warnings,
-        })
+        match self.commit(target, new, old, options, &mut warnings) {
+            Ok(body) => Ok(Reply {
+                code: 200,
+                body,
+                warnings,
+            }),
+            Err(mut status) => {
+                warnings.append(&mut status.warnings);
+                Err(Status { warnings, ..status })
+            }
+        }
     }
 
     pub(super) fn commit(
@@ -112,7 +118,10 @@ impl Registry {
         warnings.extend(validate_update(target, &new, &shown)?);
         warnings.extend(names::finalizer_warnings(resource, &new, Some(&shown)));
         accept::finish(resource, &mut new);
-        raise_generation(resource, &mut new, &shown);
+        raise_generation(target, &mut new, &shown);
+        if target.subresource.is_none() {
+            warnings.extend(of_kinds::of(resource, &new, Some(&shown)));
+        }
         object::metadata_mut(&mut new).insert(
             "resourceVersion".to_owned(),
             shown["metadata"]["resourceVersion"].clone(),
@@ -145,14 +154,25 @@ impl Registry {
 }
 
 /// A uid in a body means that very object.
-fn check_uid(target: &Target, uid: &str, stored: &str) -> Result<(), Status> {
+fn check_uid(
+    target: &Target,
+    uid: &str,
+    stored: &str,
+    options: &WriteOptions,
+) -> Result<(), Status> {
     if uid.is_empty() || uid == stored {
         return Ok(());
     }
+    let key = target.key().to_string();
+    // A dry run does not come as far as the prefix.
+    let key = if options.dry_run {
+        key.strip_prefix("/registry").unwrap_or(&key)
+    } else {
+        &key
+    };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
-        target.key()
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
     );
     Err(Status::conflict(
         target.resource.subject(&target.name),
@@ -177,10 +197,22 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
             Origin::Put | Origin::Patch => Ok(()),
         };
     }
+    if let Err(why) = version.parse::<u64>() {
+        return Err(Status::internal(unreadable(version, &why)));
+    }
     if version != object::resource_version(old) {
         return Err(Status::modified(resource.subject(&target.name)));
     }
     Ok(())
+}
+
+/// What is said of a version that is no number.
+fn unreadable(version: &str, why: &ParseIntError) -> String {
+    let why = match why.kind() {
+        IntErrorKind::PosOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.ParseUint: parsing {version:?}: {why}")
 }
 
 /// Members of metadata that some kinds keep though others let them be changed with the status.
@@ -271,7 +303,12 @@ fn set_member(object: &mut Value, name: &str, value: Option<Value>) {
 }
 
 /// Raises the generation if a part changed that raises it.
-fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
+fn raise_generation(target: &Target, new: &mut Value, old: &Value) {
+    let resource = &target.resource;
+    // A write to the status changes nothing that somebody wants.
+    if target.is_subresource("status") {
+        return;
+    }
     if !has_generation(resource, old) {
         return;
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object;
+use crate::registry::forms;
 use crate::resource::Resource;
 use crate::status::Cause;
 
@@ -92,10 +93,16 @@ fn subject_causes(namespaced: bool, index: usize, subject: &Value) -> Vec<Cause>
         causes.push(Cause::required(field("name"), ""));
     }
     let group = match text("kind") {
-        "ServiceAccount" => "",
+        "ServiceAccount" => {
+            let problems = forms::subdomain(text("name"));
+            let problems = problems.iter().filter(|_| !text("name").is_empty());
+            let cause = |why: &&str| Cause::invalid(field("name"), &json!(text("name")), why);
+            causes.extend(problems.map(cause));
+            ""
+        }
         "User" | "Group" => GROUP,
         kind => {
-            let kinds = ["Group", "ServiceAccount", "User"];
+            let kinds = ["ServiceAccount", "User", "Group"];
             causes.push(Cause::not_supported(field("kind"), &json!(kind), &kinds));
             return causes;
         }

@@ -5,8 +5,11 @@
 
 mod checks;
 mod containers;
+mod dns;
 mod networking;
 mod pods;
+mod policies;
+mod security;
 mod selectors;
 mod services;
 mod storage;
@@ -79,16 +82,21 @@ pub(super) fn mount_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("", "pods") => "spec",
         ("", "podtemplates") => "template.spec",
         ("batch", "cronjobs") => "spec.jobTemplate.spec.template.spec",
-        ("apps", "controllerrevisions") => return Vec::new(),
+        // The server does not look at what a stateful set's pods are made of.
+        ("apps", "controllerrevisions" | "statefulsets") => return Vec::new(),
         ("apps", _) | ("batch", "jobs") | ("", "replicationcontrollers") => "spec.template.spec",
         _ => return Vec::new(),
     };
-    let claims = storage::claimed(&object["spec"]);
     let mut causes = Vec::new();
     if let Some(spec) = object::at(object, place) {
-        pods::mounts(spec, &Field::Object.member(place), &claims, &mut causes);
+        pods::mounts(spec, &Field::Object.member(place), &mut causes);
     }
     causes
+}
+
+/// What is looked at in pods and not in templates of pods.
+pub(super) fn own_pod_causes(pod: &Value) -> Vec<Cause> {
+    pods::own(pod)
 }
 
 fn plans() -> &'static Plans {
@@ -139,7 +147,9 @@ impl Plans {
             .map(|(member, field)| Member {
                 name: member,
                 checks: checks::of(name, schema, member, field),
-                below: below(field).and_then(|name| self.places.get(name).copied()),
+                below: below(field)
+                    .filter(|_| !special.is_some_and(|special| special.hides(member)))
+                    .and_then(|name| self.places.get(name).copied()),
             })
             .filter(|member| !member.checks.is_empty() || member.below.is_some())
             .collect();

@@ -29,6 +29,14 @@ pub(super) fn lasting(object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// What goes on for ever has no deadline.
+pub(super) fn no_deadline(object: &Value, kind: &str) -> Option<Cause> {
+    let spec = &object["spec"]["template"]["spec"];
+    let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+    let field = "spec.template.spec.activeDeadlineSeconds";
+    (!spec["activeDeadlineSeconds"].is_null()).then(|| Cause::forbidden(field, &why))
+}
+
 /// The rules that a job breaks.
 pub(super) fn job(job: &Value, old: Option<&Value>) -> Vec<Cause> {
     let Some(old) = old else {

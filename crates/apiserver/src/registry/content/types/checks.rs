@@ -1,17 +1,15 @@
 //! What a member of an object can be checked for alone.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use super::super::field::Field;
 use super::table;
 use crate::registry::forms::{self, Problems};
-use crate::registry::names;
+use crate::registry::{addresses, names};
 use crate::schema::Schema;
 use crate::status::Cause;
 
-const PORT: &str = "must be between 1 and 65535, inclusive";
+pub(super) const PORT: &str = "must be between 1 and 65535, inclusive";
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
@@ -45,6 +43,8 @@ pub(super) enum Check {
     Between(i64, i64, &'static str),
     /// Nothing, whatever the data says.
     Nothing,
+    /// Nothing, and nothing below.
+    Unseen,
 }
 
 /// The checks of a member of a type.
@@ -59,7 +59,7 @@ pub(super) fn of(
         special.and_then(|special| special.members.iter().find(|(name, _)| *name == member));
     let mut checks: Vec<Check> = special.map_or_else(Vec::new, |(_, checks)| checks.to_vec());
     let says = |wanted: fn(&Check) -> bool| special.is_some_and(|(_, all)| all.iter().any(wanted));
-    if says(|check| matches!(check, Check::Nothing)) {
+    if says(|check| matches!(check, Check::Nothing | Check::Unseen)) {
         return Vec::new();
     }
     let is_text = field.has_type("string") && field.reference.is_none();
@@ -121,11 +121,9 @@ impl Check {
                 }
             }
             Self::Address => {
-                if text.is_none_or(|text| text.parse::<IpAddr>().is_err()) {
-                    let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                    let text = text.unwrap_or_default();
-                    causes.push(Cause::invalid(*field, &json!(text), why));
-                }
+                let text = text.unwrap_or_default();
+                let cause = |why| Cause::invalid(*field, &json!(text), why);
+                causes.extend(addresses::address(text).into_iter().map(cause));
             }
             Self::Port | Self::NeededPort | Self::PortOrZero | Self::PortOrName => {
                 self.port(value, field, causes);
@@ -140,7 +138,7 @@ impl Check {
                     invalid(why);
                 }
             }
-            Self::Nothing => {}
+            Self::Nothing | Self::Unseen => {}
         }
     }
 

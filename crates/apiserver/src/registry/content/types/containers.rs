@@ -67,24 +67,27 @@ fn sources(container: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Volumes are mounted at different paths.
+/// Devices have different paths.
 fn paths(container: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
-    for (member, path) in [
-        ("volumeMounts", "mountPath"),
-        ("volumeDevices", "devicePath"),
-    ] {
-        let list = field.member(member);
-        let mut known = BTreeSet::new();
-        for (index, mount) in object::elements(container, member).enumerate() {
-            if !known.insert(mount[path].as_str().unwrap_or_default()) {
-                let place = list.element(index);
-                causes.push(Cause::invalid(
-                    place.member(path),
-                    &mount[path],
-                    "must be unique",
-                ));
-            }
+    let list = field.member("volumeDevices");
+    let mut known = BTreeSet::new();
+    for (index, device) in object::elements(container, "volumeDevices").enumerate() {
+        let path = &device["devicePath"];
+        if !known.insert(path.as_str().unwrap_or_default()) {
+            let place = list.element(index);
+            let why = "must be unique";
+            causes.push(Cause::invalid(place.member("devicePath"), path, why));
         }
+    }
+}
+
+/// The headers of a request have names.
+pub(super) fn http_get(action: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let place = field.member("httpHeaders");
+    for header in object::elements(action, "httpHeaders") {
+        let name = header["name"].as_str().unwrap_or_default();
+        let cause = |why| Cause::invalid(place, &json!(name), why);
+        causes.extend(forms::header_name(name).into_iter().map(cause));
     }
 }
 

@@ -1,9 +1,12 @@
 //! Ingresses.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 use super::super::field::Field;
 use crate::object;
+use crate::registry::forms;
 use crate::status::Cause;
 
 pub(super) fn ingress(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
@@ -13,12 +16,57 @@ pub(super) fn ingress(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
+/// The host of a rule is a name.
+pub(super) fn rule(rule: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let host = rule["host"].as_str().unwrap_or_default();
+    if host.is_empty() {
+        return;
+    }
+    let place = field.member("host");
+    if host.parse::<IpAddr>().is_ok() {
+        let why = "must be a DNS name, not an IP address";
+        causes.push(Cause::invalid(place, &json!(host), why));
+        return;
+    }
+    let cause = |why| Cause::invalid(place, &json!(host), why);
+    causes.extend(forms::host(host).into_iter().map(cause));
+}
+
+/// The hosts that a certificate is for are names.
+pub(super) fn secured(tls: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let place = field.member("hosts");
+    for (index, host) in object::elements(tls, "hosts").enumerate() {
+        let problems = forms::host(host.as_str().unwrap_or_default());
+        let cause = |why| Cause::invalid(place.element(index), host, why);
+        causes.extend(problems.into_iter().map(cause));
+    }
+}
+
+/// What a path may not have inside.
+const CLIMBING: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
+
+/// What a path may not end with.
+const CLIMBING_ENDS: [&str; 2] = ["/..", "/."];
+
 pub(super) fn path(path: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     let text = path["path"].as_str().unwrap_or_default();
+    let place = field.member("path");
     let by_path = path["pathType"] == "Exact" || path["pathType"] == "Prefix";
-    if by_path && !text.starts_with('/') {
+    let has_path = by_path || (path["pathType"] == "ImplementationSpecific" && !text.is_empty());
+    if has_path && !text.starts_with('/') {
         let why = "must be an absolute path";
-        causes.push(Cause::invalid(field.member("path"), &json!(text), why));
+        causes.push(Cause::invalid(place, &json!(text), why));
+    }
+    if !by_path || text.is_empty() {
+        return;
+    }
+    for part in CLIMBING.iter().filter(|part| text.contains(**part)) {
+        let why = format!("must not contain '{part}'");
+        causes.push(Cause::invalid(place, &json!(text), &why));
+    }
+    for end in CLIMBING_ENDS.iter().filter(|end| text.ends_with(**end)) {
+        let why = format!("cannot end with '{end}'");
+        causes.push(Cause::invalid(place, &json!(text), &why));
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::field::Field;
+use super::{dns, security};
 use crate::object;
 use crate::registry::{forms, names};
 use crate::status::Cause;
@@ -22,6 +23,22 @@ pub(super) fn spec(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     container_names(spec, field, causes);
     first_containers(spec, field, causes);
     host_ports(spec, field, causes);
+    gates(spec, field, causes);
+    dns::policy(spec, field, causes);
+    security::of_hosts(spec, field, causes);
+    security::of_systems(spec, field, causes);
+}
+
+/// Gates are different ones.
+fn gates(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let list = field.member("schedulingGates");
+    let mut known = BTreeSet::new();
+    for (index, gate) in object::elements(spec, "schedulingGates").enumerate() {
+        let name = &gate["name"];
+        if !known.insert(name.as_str().unwrap_or_default()) {
+            causes.push(Cause::duplicate(list.element(index), name));
+        }
+    }
 }
 
 /// Volumes have different names.
@@ -93,30 +110,140 @@ fn host_ports(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Mounted volumes are there; `claims` are volumes that somebody adds to the pod.
-pub(super) fn mounts(spec: &Value, field: &Field<'_>, claims: &[&str], causes: &mut Vec<Cause>) {
+/// Mounted volumes are there.
+pub(super) fn mounts(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     let volumes = object::elements(spec, "volumes").filter_map(|volume| volume["name"].as_str());
-    let known: BTreeSet<&str> = volumes.chain(claims.iter().copied()).collect();
+    let known: BTreeSet<&str> = volumes.collect();
     for member in ["containers", "initContainers", "ephemeralContainers"] {
         let list = field.member(member);
         for (index, container) in object::elements(spec, member).enumerate() {
             let place = list.element(index);
-            for member in ["volumeMounts", "volumeDevices"] {
-                let mounts = place.member(member);
-                for (index, mount) in object::elements(container, member).enumerate() {
-                    let name = mount["name"].as_str().unwrap_or_default();
-                    if !known.contains(name) {
-                        let place = mounts.element(index);
-                        causes.push(Cause::not_found(place.member("name"), &json!(name)));
-                    }
+            let mounts = place.member("volumeMounts");
+            let mut paths = BTreeSet::new();
+            for (index, mount) in object::elements(container, "volumeMounts").enumerate() {
+                let name = mount["name"].as_str().unwrap_or_default();
+                let place = mounts.element(index);
+                if name.is_empty() {
+                    causes.push(Cause::required(place.member("name"), ""));
+                }
+                if !known.contains(name) {
+                    causes.push(Cause::not_found(place.member("name"), &json!(name)));
+                }
+                let path = mount["mountPath"].as_str().unwrap_or_default();
+                let is_first = paths.insert(path);
+                mount_causes(container, mount, is_first, &place, causes);
+                propagation(container, mount, &mounts, causes);
+            }
+            let devices = place.member("volumeDevices");
+            for (index, device) in object::elements(container, "volumeDevices").enumerate() {
+                let name = device["name"].as_str().unwrap_or_default();
+                if !known.contains(name) {
+                    let place = devices.element(index);
+                    causes.push(Cause::not_found(place.member("name"), &json!(name)));
                 }
             }
         }
     }
 }
 
+/// Where a volume is mounted, and which part of it.
+fn mount_causes(
+    container: &Value,
+    mount: &Value,
+    is_first: bool,
+    field: &Field<'_>,
+    causes: &mut Vec<Cause>,
+) {
+    let text = |member: &str| mount[member].as_str().unwrap_or_default();
+    let place = field.member("mountPath");
+    if text("mountPath").is_empty() {
+        causes.push(Cause::required(place, ""));
+    }
+    if !is_first {
+        causes.push(Cause::invalid(
+            place,
+            &json!(text("mountPath")),
+            "must be unique",
+        ));
+    }
+    for device in object::elements(container, "volumeDevices") {
+        if !text("name").is_empty() && device["name"] == mount["name"] {
+            let why = "must not already exist in volumeDevices";
+            causes.push(Cause::invalid(field.member("name"), &mount["name"], why));
+        }
+        if device["devicePath"] == mount["mountPath"] {
+            let why = "must not already exist as a path in volumeDevices";
+            causes.push(Cause::invalid(place, &mount["mountPath"], why));
+        }
+    }
+    let place = field.member("subPath");
+    security::descending(text("subPath"), &place, causes);
+    let place = field.member("subPathExpr");
+    if !text("subPath").is_empty() && !text("subPathExpr").is_empty() {
+        let why = "subPathExpr and subPath are mutually exclusive";
+        causes.push(Cause::invalid(place, &mount["subPathExpr"], why));
+    }
+    security::descending(text("subPathExpr"), &place, causes);
+}
+
+/// Whether others see what is mounted below. The server does not say of which mount it speaks.
+fn propagation(container: &Value, mount: &Value, mounts: &Field<'_>, causes: &mut Vec<Cause>) {
+    let place = mounts.member("mountPropagation");
+    let propagation = &mount["mountPropagation"];
+    match propagation.as_str() {
+        None | Some("None" | "HostToContainer") => {}
+        Some("Bidirectional") => {
+            if container["securityContext"]["privileged"] != true {
+                let why =
+                    "Bidirectional mount propagation is available only to privileged containers";
+                causes.push(Cause::forbidden(place, why));
+            }
+        }
+        Some(_) => {
+            let known = ["Bidirectional", "HostToContainer", "None"];
+            causes.push(Cause::not_supported(place, propagation, &known));
+        }
+    }
+}
+
+/// What is looked at in a pod and not in a template: there, projected tokens are given later.
+pub(super) fn own(pod: &Value) -> Vec<Cause> {
+    let spec = &pod["spec"];
+    if spec["serviceAccountName"]
+        .as_str()
+        .is_some_and(|name| !name.is_empty())
+    {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    for (volume, value) in object::elements(spec, "volumes").enumerate() {
+        for (source, value) in object::elements(&value["projected"], "sources").enumerate() {
+            if !value["serviceAccountToken"].is_null() {
+                let field = format!(
+                    "spec.volumes[{volume}].projected.sources[{source}].serviceAccountToken"
+                );
+                let why = "must not be specified when serviceAccountName is not set";
+                causes.push(Cause::forbidden(field, why));
+            }
+        }
+    }
+    causes
+}
+
 /// A template's metadata, which the server looks for where it is not.
 pub(super) fn template(template: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    template_metadata(template, field, causes);
+    if object::elements(&template["spec"], "ephemeralContainers")
+        .next()
+        .is_some()
+    {
+        let place = field.member("spec");
+        let why = "ephemeral containers not allowed in pod template";
+        causes.push(Cause::forbidden(place.member("ephemeralContainers"), why));
+    }
+}
+
+pub(super) fn template_metadata(template: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     causes.extend(names::label_map_causes(
         field.member("labels"),
@@ -126,14 +253,6 @@ pub(super) fn template(template: &Value, field: &Field<'_>, causes: &mut Vec<Cau
         field.member("annotations"),
         &metadata["annotations"],
     ));
-    if object::elements(&template["spec"], "ephemeralContainers")
-        .next()
-        .is_some()
-    {
-        let place = field.member("spec");
-        let why = "ephemeral containers not allowed in pod template";
-        causes.push(Cause::forbidden(place.member("ephemeralContainers"), why));
-    }
 }
 
 pub(super) fn toleration(toleration: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
@@ -162,10 +281,16 @@ pub(super) fn toleration(toleration: &Value, field: &Field<'_>, causes: &mut Vec
     }
     let why = match operator {
         "" | "Equal" => forms::label_value(value).join(";"),
-        "Exists" if !value.is_empty() => {
-            "value must be empty when `operator` is 'Exists'".to_owned()
+        "Exists" if value.is_empty() => String::new(),
+        "Exists" => "value must be empty when `operator` is 'Exists'".to_owned(),
+        other => {
+            // The list is longer for whoever knows the newer ones.
+            let known = ["Equal", "Exists", "Lt", "Gt"];
+            let count = if known.contains(&other) { 4 } else { 2 };
+            let place = field.member("operator");
+            causes.push(Cause::not_supported(place, &json!(other), &known[..count]));
+            return;
         }
-        _ => String::new(),
     };
     if !why.is_empty() {
         causes.push(Cause::invalid(

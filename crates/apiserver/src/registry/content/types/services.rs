@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::field::Field;
 use crate::object;
-use crate::registry::forms;
+use crate::registry::{addresses, forms};
 use crate::status::Cause;
 
 pub(super) fn spec(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
@@ -42,6 +42,7 @@ pub(super) fn spec(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
             why,
         ));
     }
+    balanced(spec, kind, field, causes);
     let is_reachable = ["LoadBalancer", "NodePort"].contains(&kind)
         || (kind == "ClusterIP" && object::elements(spec, "externalIPs").next().is_some());
     let policy = &spec["externalTrafficPolicy"];
@@ -50,6 +51,42 @@ pub(super) fn spec(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid(
             field.member("externalTrafficPolicy"),
             policy,
+            why,
+        ));
+    }
+}
+
+/// What only a service with a balancer in front has.
+fn balanced(spec: &Value, kind: &str, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let is_balanced = kind == "LoadBalancer";
+    let why = "may only be used when `type` is 'LoadBalancer'";
+    // As the server writes it.
+    let place = field.member("LoadBalancerSourceRanges");
+    let mut ranges = object::elements(spec, "loadBalancerSourceRanges").peekable();
+    if ranges.peek().is_some() && !is_balanced {
+        causes.push(Cause::forbidden(place, why));
+    }
+    for (index, range) in ranges.enumerate() {
+        let problems = addresses::range(range.as_str().unwrap_or_default());
+        let cause = |why| Cause::invalid(place.element(index), range, why);
+        causes.extend(problems.into_iter().map(cause));
+    }
+    let class = &spec["loadBalancerClass"];
+    let place = field.member("loadBalancerClass");
+    if let (true, Some(name)) = (is_balanced, class.as_str()) {
+        let problems = forms::qualified_name(name);
+        causes.extend(problems.iter().map(|why| Cause::invalid(place, class, why)));
+    } else if !class.is_null() {
+        causes.push(Cause::forbidden(place, why));
+    }
+    let port = &spec["healthCheckNodePort"];
+    let is_checked = is_balanced && spec["externalTrafficPolicy"] == "Local";
+    if port.as_i64().is_some_and(|port| port != 0) && !is_checked {
+        let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
+                   'Local'";
+        causes.push(Cause::invalid(
+            field.member("healthCheckNodePort"),
+            port,
             why,
         ));
     }

@@ -109,10 +109,3 @@ fn modes(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden(place, why));
     }
 }
-
-/// The names of the volumes that a stateful set adds to its pods.
-pub(super) fn claimed(spec: &Value) -> Vec<&str> {
-    object::elements(spec, "volumeClaimTemplates")
-        .filter_map(|claim| claim["metadata"]["name"].as_str())
-        .collect()
-}

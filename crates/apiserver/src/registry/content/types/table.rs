@@ -55,6 +55,18 @@ pub(super) const fn both(
     }
 }
 
+// === impl Special ===
+
+impl Special {
+    /// Whether nothing below a member is looked at.
+    pub(super) fn hides(&self, member: &str) -> bool {
+        let is_unseen = |checks: &[Check]| matches!(checks, [Check::Unseen]);
+        self.members
+            .iter()
+            .any(|(name, checks)| *name == member && is_unseen(checks))
+    }
+}
+
 /// The rules of a type by its full name.
 pub(super) fn of(name: &str) -> Option<&'static Special> {
     let short = PACKAGES

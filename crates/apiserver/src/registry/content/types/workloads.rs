@@ -3,6 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::super::field::Field;
+use super::super::shown::{BUDGET, STATEFUL_STRATEGY};
+use super::pods;
+use crate::object;
 use crate::registry::forms;
 use crate::status::Cause;
 
@@ -32,6 +35,7 @@ pub(super) fn deployment(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause
 
 pub(super) fn stateful_set(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     selects_something(spec, "statefulset", field, causes);
+    pods::template_metadata(&spec["template"], &field.member("template"), causes);
     let policy = &spec["podManagementPolicy"];
     if policy.is_string() && policy != "OrderedReady" && policy != "Parallel" {
         let why = "must be 'OrderedReady' or 'Parallel'";
@@ -44,9 +48,9 @@ pub(super) fn stateful_set(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cau
     let kind = &spec["updateStrategy"]["type"];
     if kind.is_string() && kind != "RollingUpdate" && kind != "OnDelete" {
         let why = "must be 'RollingUpdate' or 'OnDelete'";
-        causes.push(Cause::invalid(
+        causes.push(Cause::invalid_shown(
             field.member("updateStrategy"),
-            &spec["updateStrategy"],
+            &STATEFUL_STRATEGY.of(&spec["updateStrategy"]),
             why,
         ));
     }
@@ -133,7 +137,7 @@ fn is_nothing(amount: &Value) -> bool {
 pub(super) fn budget(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
         let why = "minAvailable and maxUnavailable cannot be both set";
-        causes.push(Cause::invalid(*field, spec, why));
+        causes.push(Cause::invalid_shown(*field, &BUDGET.of(spec), why));
     }
     for member in ["minAvailable", "maxUnavailable"] {
         amount(spec, member, field, causes);
@@ -168,16 +172,39 @@ fn not_more_than_all(object: &Value, member: &str, field: &Field<'_>, causes: &m
 }
 
 pub(super) fn autoscaler(spec: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    let least = &spec["minReplicas"];
+    if least.as_i64().is_some_and(|least| least < 1) {
+        let why = "must be greater than or equal to 1";
+        causes.push(Cause::invalid(field.member("minReplicas"), least, why));
+    }
     let most = spec["maxReplicas"].as_i64().unwrap_or_default();
     let place = field.member("maxReplicas");
-    if spec["maxReplicas"].is_null() {
-        causes.push(Cause::invalid(place, &json!(0), "must be greater than 0"));
+    if most == 0 {
+        let why = "must be set and greater than 0";
+        causes.push(Cause::required(place, why));
+    } else if most < 0 {
+        causes.push(Cause::invalid(
+            place,
+            &json!(most),
+            "must be greater than 0",
+        ));
     }
-    if spec["minReplicas"]
-        .as_i64()
-        .is_some_and(|least| most < least)
-    {
+    if least.as_i64().is_some_and(|least| most < least) {
         let why = "must be greater than or equal to `minReplicas`";
         causes.push(Cause::invalid(place, &json!(most), why));
+    }
+    let from_outside = |metric: &Value| metric["type"] == "Object" || metric["type"] == "External";
+    if *least == 0 && !object::elements(spec, "metrics").any(from_outside) {
+        let why = "must specify at least one Object or External metric to support scaling to zero \
+                   replicas";
+        causes.push(Cause::forbidden(field.member("metrics"), why));
+    }
+}
+
+/// How an autoscaler goes up or down.
+pub(super) fn scaling_rules(rules: &Value, field: &Field<'_>, causes: &mut Vec<Cause>) {
+    if object::elements(rules, "policies").next().is_none() {
+        let why = "must specify at least one Policy";
+        causes.push(Cause::required(field.member("policies"), why));
     }
 }

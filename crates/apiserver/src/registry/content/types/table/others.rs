@@ -1,26 +1,25 @@
 //! The types that pods are not made of.
 
 use super::super::checks::Check;
-use super::super::{networking, services, storage, webhooks, workloads};
+use super::super::{networking, policies, services, storage, webhooks, workloads};
 use super::{Special, both, members, rule};
 use crate::registry::forms;
 
 use Check::{
-    Address, Between, Count, Form, Labels, Needed, NeededList, Nothing, Port, PortOrName,
-    PortOrZero, QualifiedName,
+    Address, Between, Count, Form, Labels, Needed, NeededList, Nothing, OneOf, Port, PortOrName,
+    PortOrZero, QualifiedName, Unseen,
 };
 
 const POSITIVE: &str = "must be greater than 0";
 
 const DAY: &str = "must be greater than 0 and less than 86400";
 
-const AUTOSCALER: &[(&str, &[Check])] = &[
-    ("minReplicas", &[Between(1, i64::MAX, POSITIVE)]),
-    ("maxReplicas", &[Between(1, i64::MAX, POSITIVE)]),
-];
+const POSITIVE_PART: &str = "must be greater than zero";
+
+const AUTOSCALER: &[(&str, &[Check])] = &[("minReplicas", &[]), ("maxReplicas", &[])];
 
 /// The types of what makes pods and counts them.
-pub(super) static WORKLOADS: [Special; 16] = [
+pub(super) static WORKLOADS: [Special; 18] = [
     both(
         "apps.v1.DaemonSetSpec",
         workloads::daemon_set,
@@ -63,12 +62,39 @@ pub(super) static WORKLOADS: [Special; 16] = [
         workloads::stateful_set,
         &[
             ("podManagementPolicy", &[Nothing]),
+            // The server does not look at it either.
+            ("template", &[Unseen]),
             ("replicas", &[Count]),
             ("minReadySeconds", &[Count]),
             ("revisionHistoryLimit", &[Count]),
         ],
     ),
     members("apps.v1.StatefulSetUpdateStrategy", &[("type", &[Nothing])]),
+    members(
+        "autoscaling.v2.HPAScalingPolicy",
+        &[
+            ("type", &[]),
+            ("value", &[Between(1, i64::MAX, POSITIVE_PART)]),
+            (
+                "periodSeconds",
+                &[
+                    Between(1, i64::MAX, POSITIVE_PART),
+                    Between(i64::MIN, 1800, "must be less than or equal to 1800"),
+                ],
+            ),
+        ],
+    ),
+    both(
+        "autoscaling.v2.HPAScalingRules",
+        workloads::scaling_rules,
+        &[(
+            "stabilizationWindowSeconds",
+            &[
+                Between(0, i64::MAX, "must be greater than or equal to zero"),
+                Between(i64::MIN, 3600, "must be less than or equal to 3600"),
+            ],
+        )],
+    ),
     both(
         "autoscaling.v1.HorizontalPodAutoscalerSpec",
         workloads::autoscaler,
@@ -119,7 +145,7 @@ pub(super) static WORKLOADS: [Special; 16] = [
 ];
 
 /// The types of the network.
-pub(super) static NETWORKS: [Special; 15] = [
+pub(super) static NETWORKS: [Special; 20] = [
     members(
         "core.v1.ClientIPConfig",
         &[("timeoutSeconds", &[Between(1, 86_400, DAY)])],
@@ -148,6 +174,10 @@ pub(super) static NETWORKS: [Special; 15] = [
             ("type", &[]),
             ("externalTrafficPolicy", &[]),
             ("internalTrafficPolicy", &[]),
+            (
+                "trafficDistribution",
+                &[OneOf(&["PreferClose", "PreferSameZone", "PreferSameNode"])],
+            ),
         ],
     ),
     members(
@@ -157,7 +187,10 @@ pub(super) static NETWORKS: [Special; 15] = [
             &[NeededList("must contain at least 1 address")],
         )],
     ),
-    members("discovery.v1.EndpointPort", &[("port", &[PortOrZero])]),
+    members(
+        "discovery.v1.EndpointPort",
+        &[("port", &[Nothing]), ("appProtocol", &[QualifiedName])],
+    ),
     members(
         "networking.v1.HTTPIngressRuleValue",
         &[("paths", &[NeededList("")])],
@@ -173,10 +206,45 @@ pub(super) static NETWORKS: [Special; 15] = [
     rule("networking.v1.IngressBackend", networking::backend),
     members(
         "networking.v1.IngressServiceBackend",
-        &[("name", &[Needed("")])],
+        &[("name", &[Needed(""), Form(forms::label)])],
     ),
-    rule("networking.v1.IngressSpec", networking::ingress),
-    members("networking.v1.NetworkPolicyPort", &[("port", &[])]),
+    rule("networking.v1.IngressRule", networking::rule),
+    both(
+        "networking.v1.IngressSpec",
+        networking::ingress,
+        &[
+            ("defaultBackend", &[]),
+            ("rules", &[]),
+            ("tls", &[]),
+            ("ingressClassName", &[Form(forms::subdomain)]),
+        ],
+    ),
+    both(
+        "networking.v1.IngressTLS",
+        networking::secured,
+        &[("secretName", &[Form(forms::subdomain)])],
+    ),
+    both(
+        "networking.v1.IPBlock",
+        policies::block,
+        &[("cidr", &[Nothing])],
+    ),
+    rule("networking.v1.NetworkPolicyPeer", policies::peer),
+    both(
+        "networking.v1.NetworkPolicyPort",
+        policies::port,
+        &[("port", &[Nothing]), ("protocol", &[Nothing])],
+    ),
+    both(
+        "networking.v1.NetworkPolicySpec",
+        policies::spec,
+        &[
+            ("podSelector", &[]),
+            ("ingress", &[]),
+            ("egress", &[]),
+            ("policyTypes", &[Nothing]),
+        ],
+    ),
     members(
         "networking.v1.ServiceBackendPort",
         &[("number", &[PortOrZero])],

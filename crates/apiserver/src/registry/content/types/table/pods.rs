@@ -1,7 +1,7 @@
 //! The types that pods are made of.
 
 use super::super::checks::Check;
-use super::super::{containers, pods, selectors, storage};
+use super::super::{containers, dns, pods, security, selectors, storage};
 use super::{Special, both, members, rule};
 use crate::registry::forms;
 
@@ -20,7 +20,7 @@ const WEIGHT: &str = "must be in the range 1-100";
 
 const CONTAINER: &[(&str, &[Check])] = &[
     ("name", &[Needed(""), Form(forms::label)]),
-    ("image", &[Needed("")]),
+    ("image", &[Needed(""), Form(forms::unpadded)]),
     (
         "terminationMessagePolicy",
         &[OneOf(&["File", "FallbackToLogsOnError"])],
@@ -32,6 +32,7 @@ const CONTAINER: &[(&str, &[Check])] = &[
     ("volumeDevices", &[]),
     ("imagePullPolicy", &[]),
     ("resources", &[]),
+    ("restartPolicy", &[OneOf(&["Always", "Never", "OnFailure"])]),
 ];
 
 const KEY: &[(&str, &[Check])] = &[
@@ -42,13 +43,11 @@ const KEY: &[(&str, &[Check])] = &[
 const NAMED_SOURCE: &[(&str, &[Check])] = &[("name", &[Needed(""), Form(forms::subdomain)])];
 
 /// The types of pods.
-pub(super) static PODS: [Special; 28] = [
-    members(
+pub(super) static PODS: [Special; 32] = [
+    both(
         "core.v1.AppArmorProfile",
-        &[(
-            "type",
-            &[Needed("type is required when appArmorProfile is set")],
-        )],
+        security::app_armor,
+        &[("type", &[Nothing])],
     ),
     members("core.v1.ConfigMapEnvSource", NAMED_SOURCE),
     members("core.v1.ConfigMapKeySelector", KEY),
@@ -74,9 +73,15 @@ pub(super) static PODS: [Special; 28] = [
     members("core.v1.EphemeralContainer", CONTAINER),
     members("core.v1.ExecAction", &[("command", &[NeededList("")])]),
     members("core.v1.GRPCAction", &[("port", &[Port])]),
-    members(
+    both(
         "core.v1.HTTPGetAction",
-        &[("path", &[Needed("")]), ("port", &[PortOrName])],
+        containers::http_get,
+        &[
+            ("path", &[Needed("")]),
+            ("port", &[PortOrName]),
+            ("httpHeaders", &[]),
+            ("scheme", &[OneOf(&["HTTP", "HTTPS"])]),
+        ],
     ),
     members(
         "core.v1.HTTPHeader",
@@ -130,6 +135,9 @@ pub(super) static PODS: [Special; 28] = [
             ),
         ],
     ),
+    rule("core.v1.PodDNSConfig", dns::config),
+    members("core.v1.PodOS", &[("name", &[Nothing])]),
+    rule("core.v1.PodSecurityContext", security::of_pods),
     rule("core.v1.PodTemplateSpec", pods::template),
     members(
         "core.v1.PreferredSchedulingTerm",
@@ -151,12 +159,10 @@ pub(super) static PODS: [Special; 28] = [
         ],
     ),
     rule("core.v1.ResourceRequirements", containers::resources),
-    members(
+    both(
         "core.v1.SeccompProfile",
-        &[(
-            "type",
-            &[Needed("type is required when seccompProfile is set")],
-        )],
+        security::seccomp,
+        &[("type", &[Nothing])],
     ),
     members("core.v1.SecretEnvSource", NAMED_SOURCE),
     members("core.v1.SecretKeySelector", KEY),
@@ -164,11 +170,15 @@ pub(super) static PODS: [Special; 28] = [
         "core.v1.SecretVolumeSource",
         &[("secretName", &[Needed("")])],
     ),
-    members("core.v1.Sysctl", &[("value", &[Nothing])]),
+    rule("core.v1.SecurityContext", security::of_containers),
+    members(
+        "core.v1.Sysctl",
+        &[("name", &[Nothing]), ("value", &[Nothing])],
+    ),
 ];
 
 /// More types of pods, and selectors.
-pub(super) static SCHEDULING: [Special; 10] = [
+pub(super) static SCHEDULING: [Special; 11] = [
     members("core.v1.TCPSocketAction", &[("port", &[PortOrName])]),
     members(
         "core.v1.Taint",
@@ -187,7 +197,7 @@ pub(super) static SCHEDULING: [Special; 10] = [
         "core.v1.Toleration",
         pods::toleration,
         &[
-            ("operator", &[]),
+            ("operator", &[Nothing]),
             (
                 "effect",
                 &[OneOf(&["NoSchedule", "PreferNoSchedule", "NoExecute"])],
@@ -206,6 +216,15 @@ pub(super) static SCHEDULING: [Special; 10] = [
         "core.v1.Volume",
         storage::volume,
         &[("name", &[Needed(""), Form(forms::label)])],
+    ),
+    // Whether a mount fits depends on the pod.
+    members(
+        "core.v1.VolumeMount",
+        &[
+            ("name", &[Nothing]),
+            ("mountPath", &[Nothing]),
+            ("mountPropagation", &[Nothing]),
+        ],
     ),
     members(
         "core.v1.WeightedPodAffinityTerm",
