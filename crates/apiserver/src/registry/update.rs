@@ -208,9 +208,10 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
 
 /// What is said of a version that is no number.
 fn unreadable(version: &str, why: &ParseIntError) -> String {
-    let why = match why.kind() {
-        IntErrorKind::PosOverflow => "value out of range",
-        _ => "invalid syntax",
+    let why = if *why.kind() == IntErrorKind::PosOverflow {
+        "value out of range"
+    } else {
+        "invalid syntax"
     };
     format!("strconv.ParseUint: parsing {version:?}: {why}")
 }

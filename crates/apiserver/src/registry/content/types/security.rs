@@ -79,12 +79,11 @@ pub(super) fn app_armor(profile: &Value, field: &Field<'_>, causes: &mut Vec<Cau
     let path = &profile["localhostProfile"];
     let needed = "must be set when AppArmor type is Localhost";
     match (profile["type"] == "Localhost", path.as_str()) {
-        (true, None) => causes.push(Cause::required(place, needed)),
         (true, Some(text)) if text.trim() != text => {
             let why = "must not be padded with whitespace";
             causes.push(Cause::invalid(place, path, why));
         }
-        (true, Some("")) => causes.push(Cause::required(place, needed)),
+        (true, None | Some("")) => causes.push(Cause::required(place, needed)),
         (false, Some(_)) => {
             let why = "can only be set when AppArmor type is Localhost";
             causes.push(Cause::invalid(place, path, why));
