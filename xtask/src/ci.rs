@@ -8,8 +8,12 @@ use anyhow::Context as _;
 use crate::cargo::{cargo, exit_code};
 use crate::tidy;
 
+mod alone;
+mod first_program;
+mod minimum_rust;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 /// One check.
 struct Step {
@@ -25,6 +29,8 @@ enum Run {
         &'static [&'static str],
         &'static [(&'static str, &'static str)],
     ),
+    /// As `Cargo` several times, with what only this program knows; this is what people read.
+    Each(&'static str, fn() -> anyhow::Result<ExitCode>),
     /// As `Cargo`, where this subcommand is installed.
     Installed(&'static [&'static str]),
     /// As `Cargo`, and what it prints must be the report of a demo that went well.
@@ -56,6 +62,34 @@ const STEPS: &[Step] = &[
         ),
     },
     Step {
+        name: "versions",
+        run: Run::Each(
+            "cargo check --lib, of the libraries with each version of k8s-openapi",
+            versions::run,
+        ),
+    },
+    Step {
+        name: "minimum-rust",
+        run: Run::Each(
+            "cargo check --lib, of each library, with the Rust of `rust-version` if it is installed",
+            minimum_rust::run,
+        ),
+    },
+    Step {
+        name: "alone",
+        run: Run::Each(
+            "cargo check --lib and cargo doc --no-deps, for each library alone, as docs.rs does",
+            alone::run,
+        ),
+    },
+    Step {
+        name: "first-program",
+        run: Run::Each(
+            "cargo check, of the guide's first programs with the README's dependencies",
+            first_program::run,
+        ),
+    },
+    Step {
         name: "test",
         run: Run::Cargo(&["test", "--workspace"], &[]),
     },
@@ -77,14 +111,23 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// Arguments of `cargo xtask ci`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Only these checks
+    #[arg(value_name = "CHECK", value_parser = STEPS.iter().map(|step| step.name).collect::<Vec<_>>())]
+    only: Vec<String>,
+}
+
 /// Runs the steps until one fails, and ends with the status of that one.
 ///
 /// # Errors
 ///
 /// When a step cannot be started at all.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub(crate) fn run(Args { only }: &Args) -> anyhow::Result<ExitCode> {
     let begin = now();
-    for step in STEPS {
+    let asked = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    for step in STEPS.iter().filter(asked) {
         println!("\n== {}: {}", step.name, step.run.command_line());
         let step_begin = now();
         let status = step
@@ -131,6 +174,7 @@ impl Run {
     fn run(&self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Tidy => tidy::run(),
+            Self::Each(_, run) => run(),
             Self::Cargo(args, env) => status(cargo(args).envs(env.iter().copied())),
             Self::Installed(args) => {
                 let silent = cargo(&[args[0], "--version"])
@@ -165,6 +209,7 @@ impl Run {
     fn command_line(&self) -> String {
         match self {
             Self::Tidy => "cargo xtask tidy".to_owned(),
+            Self::Each(description, _) => (*description).to_owned(),
             Self::Cargo(args, env) => {
                 let mut words: Vec<String> = env
                     .iter()

@@ -31,7 +31,7 @@ enum Command {
     Tidy,
     /// Run every check that a change must pass, in order, until one fails
     #[command(long_about = ci::help())]
-    Ci,
+    Ci(ci::Args),
     /// Play recorded requests against the embedded API server, in process and over HTTP
     ///
     /// Prints each case that fails with the reason, then `N passed, N failed` for each way to play
@@ -44,7 +44,7 @@ enum Command {
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().command {
         Command::Tidy => tidy::run(),
-        Command::Ci => ci::run(),
+        Command::Ci(args) => ci::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
     }

@@ -7,12 +7,14 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+pub(crate) use self::crates::is_version;
 use self::tree::Tree;
-pub(crate) use self::tree::root;
+pub(crate) use self::tree::{Graph, Package, root};
 
 mod code;
 mod crates;
 mod files;
+mod minimum_rust;
 mod source;
 mod third_party;
 mod tree;
@@ -46,6 +48,7 @@ const RULES: &[Rule] = &[
     crates::DIRECTION,
     crates::KUBE_RUNTIME,
     crates::API_VERSION,
+    minimum_rust::MINIMUM_RUST,
     third_party::THIRD_PARTY,
     files::FILE_LENGTH,
     files::MODULE_NAME,

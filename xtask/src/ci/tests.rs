@@ -46,7 +46,19 @@ fn the_order_is_the_documented_one() {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     assert_eq!(
         names,
-        ["fmt", "tidy", "clippy", "test", "doc", "deny", "demo"]
+        [
+            "fmt",
+            "tidy",
+            "clippy",
+            "versions",
+            "minimum-rust",
+            "alone",
+            "first-program",
+            "test",
+            "doc",
+            "deny",
+            "demo"
+        ]
     );
 }
 

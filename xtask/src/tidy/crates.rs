@@ -1,6 +1,6 @@
 //! Which package may depend on which.
 
-use super::tree::{Dependency, Graph, Kind, Package, Tree};
+use super::tree::{Dependency, Kind, Package, Tree};
 use super::{Finding, Rule};
 
 pub(crate) const DIRECTION: Rule = Rule {
@@ -151,10 +151,7 @@ fn kube_runtime(tree: &Tree) -> Vec<Finding> {
 
 fn api_version(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for package in tree.graph.members() {
-        if !(is_published_library(&tree.graph, package)) {
-            continue;
-        }
+    for package in tree.graph.published_libraries() {
         for Dependency {
             name,
             kind,
@@ -175,15 +172,11 @@ fn api_version(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn is_published_library(graph: &Graph, package: &Package) -> bool {
-    package.is_library() && graph.folder(package).starts_with("crates/")
-}
-
 fn is_runtime(feature: &String) -> bool {
     feature == "runtime" || feature.starts_with("unstable-runtime")
 }
 
-fn is_version(feature: &String) -> bool {
+pub(crate) fn is_version(feature: &String) -> bool {
     feature.starts_with("v1_") || feature == "latest" || feature == "earliest"
 }
 

@@ -6,6 +6,7 @@ use super::{RULES, Rule};
 mod code;
 mod crates;
 mod files;
+mod minimum_rust;
 mod source;
 mod third_party;
 mod tree;

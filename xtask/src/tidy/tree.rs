@@ -43,6 +43,13 @@ pub(crate) struct Package {
     id: String,
     manifest_path: String,
     pub(crate) license: Option<String>,
+    /// The oldest Rust that it says it compiles with.
+    pub(crate) rust_version: Option<String>,
+    /// The registries that it may go to; an empty list for none, nothing for any.
+    publish: Option<Vec<String>>,
+    /// Whatever its manifest says for other tools.
+    #[serde(default)]
+    pub(crate) metadata: serde_json::Value,
     /// Where it comes from; nothing for packages of this repository.
     pub(crate) source: Option<String>,
     #[serde(default)]
@@ -284,7 +291,7 @@ impl File {
 // === impl Graph ===
 
 impl Graph {
-    fn of_repository(root: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of_repository(root: &Path) -> anyhow::Result<Self> {
         // Packages for other platforms only are not asked for: cargo would have to download them,
         // and a test must not need the network.
         let version = cargo(root, &["--version", "--verbose"])?;
@@ -311,6 +318,12 @@ impl Graph {
         self.packages
             .iter()
             .filter(|package| self.workspace_members.contains(&package.id))
+    }
+
+    /// The libraries of this repository that users depend on.
+    pub(crate) fn published_libraries(&self) -> impl Iterator<Item = &Package> {
+        self.members()
+            .filter(|package| package.is_library() && package.publish.as_deref() != Some(&[]))
     }
 
     /// The folder of a package, relative to the root.
@@ -345,6 +358,13 @@ impl Package {
             .iter()
             .flat_map(|target| &target.kind)
             .any(|kind| matches!(kind.as_str(), "lib" | "rlib" | "proc-macro"))
+    }
+
+    /// Whether what it needs in its users' builds includes this package.
+    pub(crate) fn needs(&self, name: &str) -> bool {
+        self.dependencies
+            .iter()
+            .any(|dependency| dependency.name == name && dependency.kind == Kind::Normal)
     }
 }
 

@@ -174,7 +174,9 @@ fn no_library_chooses_the_api_version() {
         with("build", "earliest"),
     ] {
         bad(&API_VERSION, "homeostat", "crates/runtime", &dependency);
-        good(&API_VERSION, "website", "examples/website", &dependency);
+        let mut sample = member("website", "examples/website", &json!([dependency]));
+        sample["publish"] = json!([]);
+        check_tree(&API_VERSION, &with_graph(&[], graph(&[sample])), &[]);
         let mut binary = member("homeostat-cli", "crates/cli", &json!([dependency]));
         binary["targets"] = json!([{ "kind": ["bin"] }]);
         check_tree(&API_VERSION, &with_graph(&[], graph(&[binary])), &[]);
