@@ -6,6 +6,7 @@ pub mod children;
 pub mod compare;
 pub mod conditions;
 pub mod finalizer;
+pub mod lease;
 pub mod loops;
 pub mod queue;
 pub mod series;
