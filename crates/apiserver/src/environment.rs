@@ -1,6 +1,7 @@
 //! What the server may not decide by itself: the time, and random names.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +12,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// A fixed epoch plus the time that passed on tokio's clock: under paused time the server's wall
+/// A start of your choice plus the time that passed on tokio's clock: under paused time the server's wall
 /// clock stands still and moves when the test advances.
 #[derive(Debug, Clone)]
 pub struct TokioClock {
@@ -19,9 +20,22 @@ pub struct TokioClock {
     start: tokio::time::Instant,
 }
 
-/// The machine's wall clock, for a server that people use.
+/// The machine's wall clock. Under tokio's paused time it goes with tokio's clock: it stands still until the test
+/// advances it, and what it shows is the time of day at which the test began, plus what was advanced.
+///
+/// Clients of the server that follow the same rule show the same time, to within a few milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
+
+/// A moment by the machine's two clocks.
+#[derive(Debug, Clone, Copy)]
+struct Anchor {
+    instant: tokio::time::Instant,
+    time: Timestamp,
+}
+
+/// Where paused time begins, for the whole process.
+static ANCHOR: OnceLock<Anchor> = OnceLock::new();
 
 /// Random values from one seed: the same requests in the same order get the same names.
 #[derive(Debug, Clone)]
@@ -67,7 +81,54 @@ impl Clock for TokioClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        // While tokio's clock is that of the machine, the second of these three is between the others.
+        let before = machine_instant();
+        let by_tokio = tokio::time::Instant::now();
+        if before <= by_tokio && by_tokio <= machine_instant() {
+            Timestamp::now()
+        } else {
+            ANCHOR.get_or_init(Anchor::of_machine).at(by_tokio)
+        }
+    }
+}
+
+/// The machine's monotonic clock, whatever tokio makes of it.
+fn machine_instant() -> tokio::time::Instant {
+    #[expect(
+        clippy::disallowed_types,
+        reason = "whether tokio's clock is paused can be seen only beside the machine's"
+    )]
+    tokio::time::Instant::from_std(std::time::Instant::now())
+}
+
+// === impl Anchor ===
+
+impl Anchor {
+    /// What was measured fastest is the most exact: the thread can be interrupted between two looks.
+    fn of_machine() -> Self {
+        let measure = || {
+            let instant = machine_instant();
+            let time = Timestamp::now();
+            let took = machine_instant().saturating_duration_since(instant);
+            (took, Self { instant, time })
+        };
+        let first = measure();
+        let others = (0..4).map(|_| measure());
+        let (_, fastest) = others.fold(
+            first,
+            |best, next| if next.0 < best.0 { next } else { best },
+        );
+        fastest
+    }
+
+    /// The time of day at `instant`, which can be before the anchor.
+    fn at(self, instant: tokio::time::Instant) -> Timestamp {
+        let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        let ahead = signed(instant.saturating_duration_since(self.instant));
+        let behind = signed(self.instant.saturating_duration_since(instant));
+        let time = self.time.saturating_add(ahead);
+        let time = time.and_then(|time| time.saturating_sub(behind));
+        time.unwrap_or(Timestamp::MAX)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::access::{Access, AllowAll, Authorizer, Entrance, User};
 use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
-use crate::environment::{Clock, TokioClock};
+use crate::environment::{Clock, SystemClock};
 use crate::faults::Faults;
 use crate::http::{Advance, Debug, Service};
 use crate::listening::{Listening, Protocol};
@@ -130,6 +130,12 @@ impl ApiServer {
         self.core.requests.clone()
     }
 
+    /// The server's time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.core.stage.with(|registry| registry.timestamp())
+    }
+
     /// The revision of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {
@@ -173,8 +179,9 @@ impl fmt::Debug for ApiServer {
 // === impl ApiServerBuilder ===
 
 impl ApiServerBuilder {
-    /// The server's wall clock. By default it shows 2026-01-01T00:00:00Z when the server is built
-    /// and goes with tokio's time.
+    /// The server's wall clock. By default it is [`SystemClock`](crate::SystemClock): the machine's, and under tokio's
+    /// paused time what goes with tokio's clock. With [`TokioClock`](crate::TokioClock) it starts where you want, so
+    /// that every run of a test has the same dates.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
         self
@@ -275,7 +282,7 @@ impl ApiServerBuilder {
             tokens,
             authorizer,
         } = self;
-        let clock = clock.unwrap_or_else(|| Box::new(TokioClock::default()));
+        let clock = clock.unwrap_or_else(|| Box::new(SystemClock));
         let registry = Registry::new(config.clone(), clock, seed);
         let revisions = registry.store.revisions();
         let stage = Arc::new(Stage {

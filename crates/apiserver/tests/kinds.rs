@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use homeostat_apiserver::ApiServer;
+use homeostat_apiserver::{ApiServer, TokioClock};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret, Service, ServiceAccount};
@@ -94,7 +94,7 @@ async fn pods_run_are_evicted_and_end() {
 
 #[tokio::test(start_paused = true)]
 async fn service_accounts_get_tokens() {
-    let server = ApiServer::builder().build();
+    let server = ApiServer::builder().clock(TokioClock::default()).build();
     let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
     let request: TokenRequest = serde_json::from_value(json!({
         "metadata": {}, "spec": { "audiences": ["vault"], "expirationSeconds": 600 },

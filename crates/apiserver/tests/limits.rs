@@ -9,7 +9,7 @@ mod wire;
 
 use std::net::SocketAddr;
 
-use homeostat_apiserver::{ApiServer, Config, Listening};
+use homeostat_apiserver::{ApiServer, Config, Listening, TokioClock};
 use serde_json::{Value, json};
 use wire::Wire;
 
@@ -171,6 +171,7 @@ async fn time_is_advanced_where_it_is_virtual() {
 
     let server = ApiServer::builder()
         .debug(true)
+        .clock(TokioClock::default())
         .advance_with(|by| tokio::time::advance(by).boxed())
         .build();
     let post = async |path: &str| {

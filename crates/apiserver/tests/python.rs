@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use futures::StreamExt;
-use homeostat_apiserver::{ApiServer, Listening, SystemClock};
+use homeostat_apiserver::{ApiServer, Listening};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent,
@@ -45,7 +45,7 @@ async fn python() -> Option<PathBuf> {
 
 /// A server that listens, its kubeconfig, and a client of the test's own.
 async fn serve(name: &str) -> (Listening, PathBuf, Client) {
-    let server = ApiServer::builder().clock(SystemClock).build();
+    let server = ApiServer::builder().build();
     let client = server.client();
     let address = ([127, 0, 0, 1], 0).into();
     let listening = server.serve(address).await.unwrap();

@@ -49,6 +49,7 @@ fn log(directive: Option<&str>) {
     }
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_timer(homeostat::clock::Timer)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();

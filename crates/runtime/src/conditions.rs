@@ -6,7 +6,7 @@
 //! [`await_condition`](crate::wait::await_condition).
 //!
 //! ```
-//! use homeostat::conditions::{self, NewCondition, Status};
+//! use homeostat::{clock, conditions::{self, NewCondition, Status}};
 //! use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 //!
 //! let mut list: Vec<Condition> = Vec::new();
@@ -16,7 +16,7 @@
 //! assert!(conditions::set(&mut list, ready.clone(), monday));
 //!
 //! // To say the same again changes nothing, not even the time.
-//! assert!(!conditions::set(&mut list, ready, Timestamp::now()));
+//! assert!(!conditions::set(&mut list, ready, clock::now()));
 //! assert_eq!(conditions::get(&list, "Ready").unwrap().last_transition_time, monday.into());
 //! assert!(conditions::is_true(&list, "Ready"));
 //! ```

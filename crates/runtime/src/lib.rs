@@ -62,12 +62,13 @@ mod documents {}
 pub mod children;
 mod classify;
 pub mod client;
-mod clock;
+pub mod clock;
 pub mod conditions;
 pub mod controller;
 pub mod error_policy;
 pub mod events;
 pub mod finalizer;
+pub mod leadership;
 pub mod loops;
 mod predicate;
 mod progress;

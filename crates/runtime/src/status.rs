@@ -1,8 +1,8 @@
 //! Writing the status of an object, if it says something new.
 //!
 //! ```no_run
-//! use homeostat::{conditions::{self, NewCondition}, status};
-//! use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
+//! use homeostat::{clock, conditions::{self, NewCondition}, status};
+//! use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 //! use kube::{Api, CustomResource};
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@
 //!         ..SiteStatus::default()
 //!     };
 //!     let serving = NewCondition::new("Serving", served, "Probed");
-//!     conditions::set(&mut desired.conditions, serving, Timestamp::now());
+//!     conditions::set(&mut desired.conditions, serving, clock::now());
 //!
 //!     // Sends nothing if the status says this already, in whatever order.
 //!     status::patch(sites, site, &desired).await

@@ -10,8 +10,7 @@ use crate::{
     status::{self, Observed},
     validate,
 };
-use homeostat::{Action, children, status::patch};
-use jiff::Timestamp;
+use homeostat::{Action, children, clock, status::patch};
 use kube::{Api, ResourceExt};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -95,7 +94,7 @@ async fn told(
 async fn write_status(site: &Website, ctx: &Context, observed: &Observed<'_>) -> Result<(), Error> {
     let namespace = site.namespace().unwrap_or_default();
     let sites: Api<Website> = Api::namespaced(ctx.client.clone(), &namespace);
-    let desired = status::desired(site, observed, Timestamp::now());
+    let desired = status::desired(site, observed, clock::now());
     match patch(&sites, site, &desired).await {
         // The site went while we worked for it. There is nobody left to tell.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

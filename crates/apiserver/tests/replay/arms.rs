@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use futures::{StreamExt, stream};
-use homeostat_apiserver::{ApiServer, SystemClock};
+use homeostat_apiserver::ApiServer;
 
 use crate::corpus::Case;
 use crate::player::{Names, play};
@@ -41,7 +41,7 @@ pub(crate) fn in_process(cases: &BTreeMap<String, Case>) -> Outcomes {
 pub(crate) async fn on_a_socket(cases: &BTreeMap<String, Case>) -> Result<Outcomes, String> {
     let mut outcomes = Outcomes::new();
     for furnished in [false, true] {
-        let server = ApiServer::builder().clock(SystemClock).debug(true);
+        let server = ApiServer::builder().debug(true);
         let server = server.namespace_defaults(furnished).build();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let listening = server.serve(address).await;

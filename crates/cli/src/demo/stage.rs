@@ -14,7 +14,7 @@ use homeostat::{
     reflector::ObjectRef,
     wait::{Condition, await_condition_within, conditions},
 };
-use homeostat_apiserver::{ApiServer, Listening, Request, SystemClock};
+use homeostat_apiserver::{ApiServer, Listening, Request};
 use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
 use kube::{
@@ -73,10 +73,7 @@ pub(super) struct Runs {
 impl Stage {
     /// Starts a server with the definition of Websites in it, and the operator.
     pub(super) async fn build(site: Website, narrator: Narrator) -> Result<Self, String> {
-        let server = ApiServer::builder()
-            .workloads(true)
-            .clock(SystemClock)
-            .build();
+        let server = ApiServer::builder().workloads(true).build();
         let listening = server
             .serve((Ipv4Addr::LOCALHOST, 0).into())
             .await

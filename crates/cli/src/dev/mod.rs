@@ -6,7 +6,7 @@ mod stop;
 use self::stop::Stop;
 use crate::{failure::Failure, file};
 use futures::FutureExt;
-use homeostat_apiserver::{ApiServer, Listening, SystemClock, User, random_token};
+use homeostat_apiserver::{ApiServer, Listening, TokioClock, User, random_token};
 use std::{
     io::Write,
     net::{SocketAddr, ToSocketAddrs},
@@ -128,9 +128,11 @@ async fn serve(args: Args, objects: Vec<manifest::Object>) -> Result<(), Failure
     let mut stop = Stop::new().map_err(Failure::Other)?;
     let mut builder = ApiServer::builder().workloads(workloads).debug(debug);
     builder = if virtual_time {
-        builder.advance_with(|by| tokio::time::advance(by).boxed())
+        builder
+            .clock(TokioClock::default())
+            .advance_with(|by| tokio::time::advance(by).boxed())
     } else {
-        builder.clock(SystemClock)
+        builder
     };
     let secured = match kubeconfig {
         Some(file) => {

@@ -4,15 +4,12 @@ use super::{
     Reporter,
     body::{Identity, Occurrence, Subject, Told, body, name, series},
 };
-use crate::task::spawn_detached;
+use crate::{clock, task::spawn_detached};
 use homeostat_core::{
     series::{Config, Journal, Next, Outcome},
     time::Time,
 };
-use k8s_openapi::{
-    api::events::v1::Event as Body,
-    jiff::{SignedDuration, Timestamp},
-};
+use k8s_openapi::{api::events::v1::Event as Body, jiff::Timestamp};
 use kube::{
     Client, Resource,
     api::{Patch, PatchParams, PostParams},
@@ -93,7 +90,7 @@ impl Shared {
             client,
             reporter,
             origin: Instant::now(),
-            since: Timestamp::now(),
+            since: clock::now(),
             state: Mutex::new(State {
                 journal: Journal::new(Config::default()),
                 random: fastrand::Rng::new(),
@@ -117,7 +114,7 @@ impl Shared {
     pub(super) fn take_in(self: &Arc<Self>, identity: Identity, resource_version: Option<String>) {
         let regarding = Arc::clone(&identity.regarding);
         let occurrence = Occurrence {
-            time: self.wall_clock(),
+            time: clock::now(),
             resource_version,
         };
         let mut state = self.lock();
@@ -233,15 +230,6 @@ impl Shared {
 
     fn now(&self) -> Time {
         Time::ORIGIN + self.origin.elapsed()
-    }
-
-    /// The time of day. It never goes back, and goes on while tokio's clock is paused and advanced.
-    fn wall_clock(&self) -> Timestamp {
-        let elapsed =
-            SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
-        let by_tokio = self.since.saturating_add(elapsed).unwrap_or(Timestamp::MAX);
-        // Where the machine slept tokio's clock stood still.
-        by_tokio.max(Timestamp::now())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

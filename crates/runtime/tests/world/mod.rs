@@ -11,6 +11,7 @@ use homeostat_apiserver::{ApiServer, Fault, FaultGuard, Request, Rule, Verb};
 use k8s_openapi::{
     api::core::v1::ConfigMap,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    jiff::Timestamp,
 };
 use kube::{
     Api, Client, CustomResource, CustomResourceExt, Resource,
@@ -60,6 +61,8 @@ pub(crate) struct World {
     pub(crate) widgets: Api<Widget>,
     pub(crate) maps: Api<ConfigMap>,
     start: Instant,
+    /// The same by the server's clock.
+    begin: Timestamp,
 }
 
 /// A request of the controller that is tested.
@@ -97,6 +100,7 @@ impl World {
             widgets: Api::default_namespaced(client.clone()),
             maps: Api::default_namespaced(client.clone()),
             client,
+            begin: server.now(),
             server,
             start: Instant::now(),
         }
@@ -259,7 +263,7 @@ impl World {
                     && request.verb == verb
                     && request.resource == plural
             })
-            .map(Asked::new)
+            .map(|request| Asked::new(request, self.begin))
             .collect()
     }
 
@@ -313,12 +317,10 @@ pub(crate) fn gaps(asked: &[Asked]) -> Vec<Duration> {
 // === impl Asked ===
 
 impl Asked {
-    fn new(request: Request) -> Self {
-        /// What the server's clock shows when it starts, in milliseconds since 1970.
-        const EPOCH: i64 = 1_767_225_600_000;
-        let since = request.at.as_millisecond() - EPOCH;
+    fn new(request: Request, begin: Timestamp) -> Self {
+        let since = request.at.duration_since(begin).unsigned_abs();
         Self {
-            at: Duration::from_millis(since.try_into().expect("the clock starts there")),
+            at: since,
             status: request.status,
             streams: request
                 .query

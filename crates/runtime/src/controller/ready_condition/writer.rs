@@ -2,8 +2,7 @@
 
 use super::Finding;
 use crate::{
-    Classify, ErrorClass,
-    clock::WallClock,
+    Classify, ErrorClass, clock,
     reflector::{ObjectRef, Store},
     status::merge,
     target::Target,
@@ -19,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::{
     hash::Hash,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -44,8 +43,6 @@ where
     unsupported: AtomicBool,
     /// Whether somebody was told that the server refuses it.
     refused: AtomicBool,
-    /// Since the first condition, because this may be made outside of a runtime.
-    clock: OnceLock<WallClock>,
 }
 
 /// What became of a condition.
@@ -82,7 +79,6 @@ where
             dyntype,
             unsupported: AtomicBool::new(false),
             refused: AtomicBool::new(false),
-            clock: OnceLock::new(),
         }
     }
 
@@ -120,7 +116,7 @@ where
             Ok(live) => live,
             Err(error) => return Written::Refused(kube::Error::SerdeError(error)),
         };
-        let now = self.clock.get_or_init(WallClock::new).now();
+        let now = clock::now();
         let desired = |status: &Value| self.desired(status, &finding, now);
         if desired(&live["status"]).is_none() {
             return Written::Unsupported("its status has something else by the name of conditions");
