@@ -3,8 +3,11 @@
 mod answer;
 mod debug;
 mod discovery;
+mod fingerprint;
+mod incoming;
 mod media;
 mod openapi;
+mod presentation;
 mod protobuf;
 mod query;
 mod resource;
@@ -14,7 +17,6 @@ mod table;
 mod watch;
 
 pub(crate) use self::answer::{Answer, Body};
-pub(crate) use self::debug::{Advance, Debug};
 pub(crate) use self::query::Query;
 pub(crate) use self::route::{ResourcePath, Route};
 pub use self::service::{ResponseBody, Service, TransportError};

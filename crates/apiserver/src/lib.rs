@@ -43,6 +43,7 @@ mod requests;
 mod resource;
 mod schema;
 mod server;
+mod state;
 mod status;
 mod storage;
 mod task;

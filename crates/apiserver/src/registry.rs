@@ -218,7 +218,7 @@ impl Registry {
         let mut new = Value::clone(&present(&target.resource, &old));
         change(&mut new);
         let before = self.store.revision();
-        let outcome = self.change(&target, new, None, &old, update::Origin::Patch, options);
+        let outcome = self.change(&target, new, None, &old, accept::Origin::Patch, options);
         outcome.is_ok() && self.store.revision() != before
     }
 

@@ -2,6 +2,7 @@
 //! from their definitions. One form for both, so that pruning, field sets, merging and patching
 //! have one rule each.
 
+mod builtin;
 mod decode;
 mod rules;
 mod structural;
@@ -13,6 +14,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use self::builtin::{builtin_groups, builtin_type, builtin_types, builtin_types_raw};
 pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin, prune_custom};
 pub(crate) use self::rules::{Findings, Rules};
 pub(crate) use self::structural::{from_structural, structural_problems};
@@ -119,7 +121,7 @@ impl Schema {
     pub(crate) fn resolved(&self) -> &Self {
         match &self.reference {
             Some(name) => {
-                let find = || crate::resource::builtin_type(name);
+                let find = || builtin_type(name);
                 self.referenced.get_or_init(find).unwrap_or(self)
             }
             None => self,

@@ -14,10 +14,11 @@ use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
 use crate::environment::{Clock, SystemClock};
 use crate::faults::Faults;
-use crate::http::{Advance, Debug, Service};
+use crate::http::Service;
 use crate::listening::{Listening, Protocol};
 use crate::registry::Registry;
 use crate::requests::Requests;
+use crate::state::{Advance, Core, Debug};
 use crate::task;
 
 /// An embedded Kubernetes API server.
@@ -38,6 +39,7 @@ use crate::task;
 #[derive(Clone)]
 pub struct ApiServer {
     core: Arc<Core>,
+    protocol: Protocol,
 }
 
 /// Settings of an [`ApiServer`] that is to be built.
@@ -52,19 +54,6 @@ pub struct ApiServerBuilder {
     protocol: Protocol,
     tokens: BTreeMap<String, Arc<User>>,
     authorizer: Box<dyn Authorizer>,
-}
-
-/// Everything of the server that requests share.
-pub(crate) struct Core {
-    pub(crate) stage: Arc<Stage>,
-    pub(crate) config: Config,
-    pub(crate) faults: Faults,
-    pub(crate) requests: Requests,
-    /// Counts the orders to drop all watches.
-    pub(crate) drops: watch::Sender<u64>,
-    pub(crate) debug: Option<Debug>,
-    pub(crate) access: Arc<Access>,
-    protocol: Protocol,
 }
 
 // === impl ApiServer ===
@@ -115,7 +104,7 @@ impl ApiServer {
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Listening> {
         let service = Service::new(Arc::clone(&self.core), Entrance::Socket);
         let grace = self.core.config.shutdown_grace;
-        Listening::start(address, self.core.protocol, service, grace).await
+        Listening::start(address, self.protocol, service, grace).await
     }
 
     /// The faults that are injected in front of the server.
@@ -299,10 +288,10 @@ impl ApiServerBuilder {
             drops,
             debug: debug.then_some(Debug { advance }),
             access: Arc::new(Access::new(tokens, authorizer)),
-            protocol,
         };
         ApiServer {
             core: Arc::new(core),
+            protocol,
         }
     }
 }
@@ -327,22 +316,5 @@ impl fmt::Debug for ApiServerBuilder {
             .field("debug", debug)
             .field("protocol", protocol)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Core ===
-
-impl Core {
-    pub(crate) fn now(&self) -> Timestamp {
-        self.stage.with(|registry| registry.timestamp())
-    }
-
-    /// Forgets the history, and answers up to which revision.
-    pub(crate) fn compact(&self) -> u64 {
-        self.stage.with(|registry| {
-            let revision = registry.store.revision();
-            registry.store.compact(revision);
-            revision
-        })
     }
 }

@@ -42,13 +42,10 @@ mod sight;
 mod texts;
 mod write;
 
+pub use self::{request::Verb, service::TrackedService, write::Write};
 pub(crate) use self::{
     run::{Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted},
     write::Known,
-};
-pub use self::{
-    service::TrackedService,
-    write::{Verb, Write},
 };
 
 use kube::{

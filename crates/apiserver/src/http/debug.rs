@@ -1,32 +1,13 @@
 //! What tests ask of a server that they reach by HTTP alone.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use http::Method;
 
 use super::Answer;
-use super::service::Incoming;
-use crate::server::Core;
-
-/// Moves the server's time forward.
-pub(crate) type Advance = Box<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
-
-/// What a server that can be debugged does.
-pub(crate) struct Debug {
-    /// None where time goes by itself.
-    pub(crate) advance: Option<Advance>,
-}
-
-// === impl Debug ===
-
-impl fmt::Debug for Debug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Debug").finish_non_exhaustive()
-    }
-}
+use super::incoming::Incoming;
+use crate::state::{Core, Debug};
 
 /// Answers `POST /debug/<action>`. Nothing is there unless the server was built for it.
 pub(super) async fn answer(core: &Arc<Core>, action: &str, request: &Incoming) -> Answer {

@@ -6,7 +6,7 @@ mod schemas;
 
 use serde_json::{Map, Value, json};
 
-use super::discovery::fingerprint;
+use super::fingerprint::fingerprint;
 use crate::resource::{Catalog, Resource};
 
 /// `/openapi/v3`: a document for each group and version. The URL changes when the document does.

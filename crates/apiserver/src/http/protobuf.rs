@@ -12,8 +12,8 @@ use serde_json::{Map, Number, Value, json};
 use self::wire::{Field, Fields, Wire};
 use crate::base64;
 use crate::environment::seconds;
-use crate::resource::builtin_types_raw;
 use crate::schema::Schema;
+use crate::schema::builtin_types_raw;
 
 /// What every body begins with.
 const MAGIC: &[u8; 4] = b"k8s\0";

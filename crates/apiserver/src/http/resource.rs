@@ -1,6 +1,5 @@
 //! Requests for objects.
 
-mod accept;
 mod body;
 mod duplicates;
 
@@ -9,14 +8,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::timeout;
 
-pub(super) use self::accept::Presentation;
+use super::incoming::Incoming;
 use super::media::Media;
+use super::presentation::Presentation;
 use super::route::ResourcePath;
-use super::service::Incoming;
+
 use super::{Answer, watch};
 use crate::registry::{ListWant, Patch, PatchKind, Registry, Reply, Target, parse_version};
 use crate::resource::{Catalog, Resource};
-use crate::server::Core;
+use crate::state::Core;
 use crate::status::Status;
 
 /// What came of a request: the answer, and whether something was written.

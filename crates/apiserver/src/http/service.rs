@@ -12,13 +12,14 @@ use http::{Method, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 
+use super::incoming::Incoming;
 use super::media::Media;
 use super::resource::{self, Outcome};
 use super::{Answer, Body, Query, Route, debug, discovery};
-use crate::access::{Decision, Entrance, Requester};
+use crate::access::{Decision, Entrance};
 use crate::faults::Verdict;
 use crate::requests::RequestFacts;
-use crate::server::Core;
+use crate::state::Core;
 use crate::status::Status;
 
 /// The API as a tower service. Clones share one server.
@@ -37,17 +38,6 @@ pub struct ResponseBody {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("connection refused by an injected fault")]
 pub struct TransportError(());
-
-/// What a request says, its body read.
-pub(super) struct Incoming {
-    pub(super) method: Method,
-    pub(super) query: Query,
-    pub(super) requester: Requester,
-    pub(super) user_agent: String,
-    pub(super) accept: String,
-    content_type: String,
-    pub(super) body: Bytes,
-}
 
 // === impl Service ===
 
@@ -211,16 +201,6 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> String {
         .iter()
         .filter_map(|value| value.to_str().ok());
     values.collect::<Vec<_>>().join(",")
-}
-
-// === impl Incoming ===
-
-impl Incoming {
-    /// The media type of the body, without parameters.
-    pub(super) fn media_type(&self) -> String {
-        let media_type = self.content_type.split(';').next().unwrap_or_default();
-        media_type.trim().to_ascii_lowercase()
-    }
 }
 
 // === impl ResponseBody ===

@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Body;
-use super::resource::Presentation;
+use super::presentation::Presentation;
 use super::table;
 use crate::registry::{ListOptions, Registry, Target, parse_version, present};
-use crate::server::Core;
+use crate::state::Core;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, Object, Store};
 

@@ -3,12 +3,20 @@
 
 use serde_json::{Value, json};
 
-use super::update::Origin;
 use super::{FieldValidation, Target, WriteOptions};
 use crate::object;
 use crate::resource::Resource;
 use crate::schema::{decode_builtin, decode_custom, finish_builtin};
 use crate::status::{Cause, Status};
+
+/// How a new state comes about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Origin {
+    /// A client sent the whole object.
+    Put,
+    /// Something was changed in the stored object.
+    Patch,
+}
 
 /// Checks apiVersion and kind of a body against the resource; a built-in one may leave them out.
 ///
@@ -165,5 +173,23 @@ pub(super) fn settle_namespace(target: &Target, body: &mut Value) -> Result<(), 
         ));
     }
     metadata.insert("namespace".to_owned(), json!(target.namespace));
+    Ok(())
+}
+
+/// The name in a body must be that of the request.
+pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
+    let name = object::name(body);
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
+    if name != target.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
     Ok(())
 }

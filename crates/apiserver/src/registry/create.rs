@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
+use super::accept::{self, Origin};
 use super::metadata::{dedup_owners, validate_new};
-use super::update::Origin;
 use super::{
-    Registry, Reply, Target, WriteOptions, accept, defaults, names, ownership, present, reviews,
+    Registry, Reply, Target, WriteOptions, defaults, names, ownership, present, reviews,
     to_storage, warnings as of_kinds,
 };
 use crate::managed::Managers;

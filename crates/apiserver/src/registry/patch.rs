@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::update::Origin;
-use super::{Registry, Reply, Target, WriteOptions, accept, present, scale};
+use super::accept::{self, Origin};
+use super::{Registry, Reply, Target, WriteOptions, present, scale};
 use crate::object;
 use crate::status::Status;
 use crate::storage::Object;
@@ -83,29 +83,11 @@ impl Registry {
 
 /// A patch cannot give an object another name or namespace.
 fn check_identity(target: &Target, new: &Value) -> Result<(), Status> {
-    check_name(target, new)?;
+    accept::check_name(target, new)?;
     if object::namespace(new) != target.namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
-    }
-    Ok(())
-}
-
-/// The name in a body must be that of the request.
-pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
-    let name = object::name(body);
-    if name.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            target.name
-        )));
-    }
-    if name != target.name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
     }
     Ok(())
 }

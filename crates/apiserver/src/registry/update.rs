@@ -5,25 +5,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::accept::{self, Origin};
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
-    Registry, Reply, Target, WriteOptions, accept, defaults, has_generation, names, ownership,
-    pods, present, scale, to_storage, warnings as of_kinds,
+    Registry, Reply, Target, WriteOptions, defaults, has_generation, names, ownership, pods,
+    present, scale, to_storage, warnings as of_kinds,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
 use crate::resource::{Part, Resource};
 use crate::status::{Cause, Status};
 use crate::storage::Object;
-
-/// How a new state comes about.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// A client sent the whole object.
-    Put,
-    /// Something was changed in the stored object.
-    Patch,
-}
 
 impl Registry {
     /// Replaces an object, or what a subresource shows of it.
@@ -45,7 +37,7 @@ impl Registry {
         } else {
             accept::check_type(&resource, &mut body)?;
         }
-        super::patch::check_name(target, &body)?;
+        accept::check_name(target, &body)?;
         accept::settle_namespace(target, &mut body)?;
         let Some(old) = self.store.get(&target.key()) else {
             if resource.lifecycle.create_by_put && target.subresource.is_none() {

@@ -1,6 +1,7 @@
 //! Counting runs, and deciding when to look and when to judge.
 
-use super::evidence::{Evidence, Kind, Standard};
+use super::evidence::{Evidence, Standard};
+use super::trace::Kind;
 use super::{Answer, Cause, Config, Incident, Object, Run, Verdict};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@
 use super::difference::{Difference, differences, not_kept, place, put_back};
 use super::managed::{self, Manager};
 use super::path::Path;
-use super::trace::{Fight, Mark, Seen, Trace, is_answer};
+use super::trace::{Fight, Kind, Mark, Seen, Trace, is_answer};
 use super::{Cause, Change, Config, Finding, Form, Object, Run, Sight, Verdict, Write};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,21 +19,6 @@ const PATHS: usize = 64;
 /// How many times the runs of [`Config::runs`] may pass before a loop is reported that nothing
 /// explains.
 const PATIENCE: u32 = 4;
-
-/// Who has caused a run, for what its writes prove.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It failed, or it tries again.
-    Excused,
-    /// Somebody else has changed the desired state.
-    Desired,
-    /// Something else happened that is not the key's doing.
-    Foreign,
-    /// The program wanted it.
-    Planned,
-    /// Only the key's own writes: their events, and what others did at once to the objects named.
-    Own { echoes: Vec<Object> },
-}
 
 /// All that was seen of a key.
 #[derive(Clone, Debug, Default)]

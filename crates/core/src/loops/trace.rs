@@ -1,10 +1,9 @@
 //! What was seen at one place of an object.
 
 use super::difference::{digest, likeness};
-use super::evidence::Kind;
 use super::managed::{self, Manager};
 use super::path::{Path, Segment};
-use super::{Form, Sight};
+use super::{Form, Object, Sight};
 use crate::compare::Shape;
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -13,6 +12,21 @@ use std::sync::Arc;
 
 /// How many characters of a value are shown.
 const TEXT: usize = 80;
+
+/// Who has caused a run, for what its writes prove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It failed, or it tries again.
+    Excused,
+    /// Somebody else has changed the desired state.
+    Desired,
+    /// Something else happened that is not the key's doing.
+    Foreign,
+    /// The program wanted it.
+    Planned,
+    /// Only the key's own writes: their events, and what others did at once to the objects named.
+    Own { echoes: Vec<Object> },
+}
 
 /// What was seen at a place.
 #[derive(Clone, Debug, Default)]

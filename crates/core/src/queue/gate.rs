@@ -1,20 +1,10 @@
 //! What keeps a key from running although it has reason to.
 
 use super::Queue;
-use super::slot::Stage;
+use super::slot::{Gate, Stage};
 use super::slots::Hashed;
 use crate::time::Time;
 use std::hash::Hash;
-
-/// Until when a key does not start, whatever asks for it. [`Time::ORIGIN`] stands for no such time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gate {
-    /// Unless somebody opens it before.
-    pub(super) closed: Time,
-    pub(super) damped: Time,
-    /// Whether a change of the desired state leaves it damped.
-    pub(super) firm: bool,
-}
 
 impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
     /// Keeps the next run of `key`, which runs now, from starting before `until`, unless
@@ -65,28 +55,6 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             Stage::Ready { .. } | Stage::Waiting(_) => {
                 debug_assert!(false, "a key whose gate is closed has been started");
             }
-        }
-    }
-}
-
-// === impl Gate ===
-
-impl Gate {
-    pub(super) const OPEN: Self = Self {
-        closed: Time::ORIGIN,
-        damped: Time::ORIGIN,
-        firm: false,
-    };
-
-    /// From when on a key may start.
-    pub(super) fn opens(&self) -> Time {
-        self.closed.max(self.damped)
-    }
-
-    /// Takes in that somebody has changed what is wanted.
-    pub(super) fn on_desired(&mut self) {
-        if !self.firm {
-            self.damped = Time::ORIGIN;
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What a queue knows of one key.
 
 use super::causes::Causes;
-use super::gate::Gate;
 use super::run::Timer;
 use super::trigger::{Action, Outcome, Priority};
 use super::window::Window;
@@ -20,6 +19,16 @@ pub(super) struct Slot<C> {
     /// What it waits for besides.
     pub(super) gate: Gate,
     pub(super) stage: Stage,
+}
+
+/// Until when a key does not start, whatever asks for it. [`Time::ORIGIN`] stands for no such time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gate {
+    /// Unless somebody opens it before.
+    pub(super) closed: Time,
+    pub(super) damped: Time,
+    /// Whether a change of the desired state leaves it damped.
+    pub(super) firm: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -196,5 +205,27 @@ impl Waiting {
     /// Whether there is nothing to wait for and nothing to remember.
     pub(super) fn is_idle(&self) -> bool {
         !self.held && self.window.is_none() && self.timer == Time::MAX
+    }
+}
+
+// === impl Gate ===
+
+impl Gate {
+    pub(super) const OPEN: Self = Self {
+        closed: Time::ORIGIN,
+        damped: Time::ORIGIN,
+        firm: false,
+    };
+
+    /// From when on a key may start.
+    pub(super) fn opens(&self) -> Time {
+        self.closed.max(self.damped)
+    }
+
+    /// Takes in that somebody has changed what is wanted.
+    pub(super) fn on_desired(&mut self) {
+        if !self.firm {
+            self.damped = Time::ORIGIN;
+        }
     }
 }

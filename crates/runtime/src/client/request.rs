@@ -1,11 +1,26 @@
 //! Which requests are writes, and of what.
 
-use super::{
-    texts::{Part, Texts},
-    write::Verb,
-};
+use super::texts::{Part, Texts};
 use http::{HeaderValue, Method, Request, Uri, header};
-use std::ops::Range;
+use std::{fmt, ops::Range};
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verb {
+    /// A new object, or something that is made of one, as an eviction.
+    Create,
+    /// The whole object in another state.
+    Update,
+    /// A change of the object.
+    Patch,
+    /// The fields that the object is to have (server-side apply).
+    Apply,
+    /// The object away.
+    Delete,
+    /// All objects of a collection away.
+    DeleteCollection,
+}
 
 /// The target of a write.
 #[derive(Debug, Clone)]
@@ -122,6 +137,21 @@ fn is_escaped(text: &[u8]) -> bool {
 fn range_of(piece: &[u8], text: &str) -> Range<usize> {
     let start = piece.as_ptr().addr() - text.as_ptr().addr();
     start..start + piece.len()
+}
+
+// === impl Verb ===
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Apply => "apply",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "delete collection",
+        })
+    }
 }
 
 #[cfg(test)]

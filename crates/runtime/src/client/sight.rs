@@ -4,7 +4,10 @@
 //! writes weighs nothing. What is seen stays within the process; what is reported of it is shortened,
 //! and of Secrets it is only the place.
 
-use super::{request::Target, texts::Part, write::Verb};
+use super::{
+    request::{Target, Verb},
+    texts::Part,
+};
 use bytes::Bytes;
 use homeostat_core::loops::{Form, Sight};
 use http::{HeaderValue, Method, Request, Response, header};

@@ -2,7 +2,7 @@
 
 use super::{
     answer::Header,
-    request::Target,
+    request::{Target, Verb},
     texts::{Part, Texts},
 };
 use crate::reflector::ObjectKey;
@@ -23,24 +23,6 @@ pub struct Write {
     gone: bool,
     /// How it looked, if its run is observed.
     sight: Option<Box<Sight>>,
-}
-
-/// What was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Verb {
-    /// A new object, or something that is made of one, as an eviction.
-    Create,
-    /// The whole object in another state.
-    Update,
-    /// A change of the object.
-    Patch,
-    /// The fields that the object is to have (server-side apply).
-    Apply,
-    /// The object away.
-    Delete,
-    /// All objects of a collection away.
-    DeleteCollection,
 }
 
 /// What is known of objects besides the writes of a run.
@@ -240,20 +222,5 @@ impl fmt::Display for Write {
             f.write_str(" (unchanged)")?;
         }
         Ok(())
-    }
-}
-
-// === impl Verb ===
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Apply => "apply",
-            Self::Delete => "delete",
-            Self::DeleteCollection => "delete collection",
-        })
     }
 }

@@ -1,6 +1,5 @@
 //! What a controller counts.
 
-use super::history::Record;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a controller has counted since it was made. Each number only grows.
@@ -58,14 +57,14 @@ impl Counters {
         self.self_triggers.fetch_add(by_itself.into(), Relaxed);
     }
 
-    pub(super) fn finished(&self, run: &Record) {
-        let by_itself = run.is_self_triggered();
+    /// A run has ended, with this number of requests and writes.
+    pub(super) fn finished(&self, by_itself: bool, failed: bool, requests: u32, writes: usize) {
         self.runs.fetch_add(1, Relaxed);
-        self.failures.fetch_add(run.error.is_some().into(), Relaxed);
+        self.failures.fetch_add(failed.into(), Relaxed);
         self.self_triggered_runs
             .fetch_add(by_itself.into(), Relaxed);
-        self.requests.fetch_add(run.requests.into(), Relaxed);
-        let writes = u64::try_from(run.writes.len()).unwrap_or(u64::MAX);
+        self.requests.fetch_add(requests.into(), Relaxed);
+        let writes = u64::try_from(writes).unwrap_or(u64::MAX);
         self.writes.fetch_add(writes, Relaxed);
     }
 

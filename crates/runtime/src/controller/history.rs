@@ -173,7 +173,12 @@ impl Histories {
     }
 
     pub(super) fn finished(&self, key: &ObjectKey, mut record: Record, standing: Standing) {
-        self.counters.finished(&record);
+        self.counters.finished(
+            record.is_self_triggered(),
+            record.error.is_some(),
+            record.requests,
+            record.writes.len(),
+        );
         record.forget_many();
         if let Some(error) = &mut record.error {
             let cut = (0..=TEXT).rev().find(|&end| error.is_char_boundary(end));

@@ -5,19 +5,23 @@
 
 use super::{
     cover::View,
-    source::{self, EventVersion, Happened, Signal},
+    source::{self, EventVersion, Happened, Signal, Source},
 };
 use crate::{
+    progress::Progress,
     reflector::{Lookup, ObjectKey, store::take_in_error},
-    watcher::{self, Event},
+    watcher::{self, Event, Observation},
 };
+use futures::{StreamExt, stream};
 use homeostat_core::{
     cache::{Cache, Change, Versioned},
     queue::Priority,
 };
-use kube::Resource;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 use std::{
     borrow::Cow,
+    fmt::Debug,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -40,6 +44,40 @@ struct Relation {
     uid: Option<Box<str>>,
     resource_version: Option<Box<str>>,
     concerns: Arc<[ObjectKey]>,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// A watch of objects that have to do with those of the controller. `relate` names the latter.
+    pub(super) fn of_related_watch<Child>(
+        api: Api<Child>,
+        config: watcher::Config,
+        dyntype: Child::DynamicType,
+        relate: impl Fn(Child) -> Vec<ObjectKey> + Send + 'static,
+    ) -> Self
+    where
+        Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        Child::DynamicType: Clone,
+    {
+        let relations = Arc::new(Relations::<Child>::new(dyntype));
+        let (label, cover) = source::watched(&api, &config, relations.clone(), Progress::default());
+        let observations = watcher::observe(api, config, cover.progress.clone());
+        let signals = observations.flat_map(move |observation| {
+            stream::iter(match observation {
+                Observation::Opened => vec![Signal::Recovered],
+                Observation::Item(Err(error)) => relations.take_in_error(error),
+                Observation::Item(Ok(event)) => relations.take_in(event, &relate),
+            })
+        });
+        Self {
+            label,
+            syncs: true,
+            cover: Some(cover),
+            asks: true,
+            signals: signals.boxed(),
+        }
+    }
 }
 
 // === impl Relations ===

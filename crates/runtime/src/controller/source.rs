@@ -6,7 +6,6 @@
 use super::{
     ReconcileReason,
     cover::{Cover, View},
-    relation::Relations,
     scope::Scope,
 };
 use crate::{
@@ -215,36 +214,6 @@ impl Source {
             ..Self::of_signals(label, signals)
         }
     }
-
-    /// A watch of objects that have to do with those of the controller. `relate` names the latter.
-    pub(super) fn of_related_watch<Child>(
-        api: Api<Child>,
-        config: watcher::Config,
-        dyntype: Child::DynamicType,
-        relate: impl Fn(Child) -> Vec<ObjectKey> + Send + 'static,
-    ) -> Self
-    where
-        Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-        Child::DynamicType: Clone,
-    {
-        let relations = Arc::new(Relations::<Child>::new(dyntype));
-        let (label, cover) = watched(&api, &config, relations.clone(), Progress::default());
-        let observations = watcher::observe(api, config, cover.progress.clone());
-        let signals = observations.flat_map(move |observation| {
-            stream::iter(match observation {
-                Observation::Opened => vec![Signal::Recovered],
-                Observation::Item(Err(error)) => relations.take_in_error(error),
-                Observation::Item(Ok(event)) => relations.take_in(event, &relate),
-            })
-        });
-        Self {
-            label,
-            syncs: true,
-            cover: Some(cover),
-            asks: true,
-            signals: signals.boxed(),
-        }
-    }
 }
 
 // === impl Input ===
@@ -319,7 +288,7 @@ where
 }
 
 /// What a watch is called, and the cache that it fills.
-fn watched<K: Resource>(
+pub(super) fn watched<K: Resource>(
     api: &Api<K>,
     config: &watcher::Config,
     view: Arc<dyn View>,

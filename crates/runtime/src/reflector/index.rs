@@ -1,15 +1,11 @@
 //! Finds the objects of a store by a property of theirs.
 
-use super::{
-    Lookup, ObjectKey, Store,
-    store::{ObjectChange, Snapshot},
-};
-use homeostat_core::cache::Change;
+use super::{Lookup, Store, entries::Entries};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt::{self, Debug},
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 /// The objects of a [`Store`] by a property of theirs: see [`Store::index`].
@@ -23,19 +19,40 @@ where
     entries: Arc<Entries<K, V>>,
 }
 
-/// An index as its store keeps it up to date.
-pub(super) trait Indexed<K>: Send + Sync {
-    /// Takes in what happened in the store.
-    fn take_in(&self, changes: &[ObjectChange<K>]);
-}
+// === impl Store ===
 
-/// Names the values that an object has.
-type Property<K, V> = Box<dyn Fn(&K) -> Vec<V> + Send + Sync>;
-
-/// The keys of the objects with each value of the property.
-pub(super) struct Entries<K, V> {
-    property: Property<K, V>,
-    keys: Mutex<BTreeMap<V, BTreeSet<ObjectKey>>>,
+impl<K: Lookup + 'static> Store<K>
+where
+    K::DynamicType: Eq + Hash,
+{
+    /// An index of the objects by a property: `property` names the values that an object has.
+    ///
+    /// ```
+    /// use homeostat::reflector;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let (store, _writer) = reflector::store::<Pod>();
+    /// let by_node = store.index(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()));
+    /// let on_node = by_node.get(&"node-1".to_owned());
+    /// assert!(on_node.is_empty());
+    /// ```
+    ///
+    /// # Guarantees
+    ///
+    /// - The index changes together with the store. Looking up costs nothing for other objects.
+    /// - It is dropped from the store with its last handle.
+    ///
+    /// `property` runs under the store's lock, so keep it short, and it must say the same each time
+    /// that it sees an object.
+    pub fn index<V, I>(&self, property: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
+    where
+        K: Send + Sync,
+        V: Ord + Send + 'static,
+        I: IntoIterator<Item = V>,
+    {
+        let entries = self.entries(property);
+        Index::new(self.clone(), entries)
+    }
 }
 
 // === impl Index ===
@@ -80,73 +97,5 @@ where
             .field("store", &self.store)
             .field("values", &self.entries.lock().len())
             .finish()
-    }
-}
-
-// === impl Entries ===
-
-impl<K, V: Ord> Entries<K, V> {
-    pub(super) fn new<'a>(
-        property: impl Fn(&K) -> Vec<V> + Send + Sync + 'static,
-        objects: impl Iterator<Item = (&'a ObjectKey, &'a Snapshot<K>)>,
-    ) -> Self
-    where
-        K: 'a,
-    {
-        let entries = Self {
-            property: Box::new(property),
-            keys: Mutex::default(),
-        };
-        for (key, obj) in objects {
-            entries.add(key, &obj.0);
-        }
-        entries
-    }
-
-    pub(super) fn keys_of(&self, value: &V) -> Vec<ObjectKey> {
-        let keys = self.lock();
-        keys.get(value).into_iter().flatten().cloned().collect()
-    }
-
-    fn add(&self, key: &ObjectKey, obj: &K) {
-        let values = (self.property)(obj);
-        let mut keys = self.lock();
-        for value in values {
-            keys.entry(value).or_default().insert(key.clone());
-        }
-    }
-
-    fn remove(&self, key: &ObjectKey, obj: &K) {
-        let values = (self.property)(obj);
-        let mut keys = self.lock();
-        for value in values {
-            if let Some(of_value) = keys.get_mut(&value) {
-                of_value.remove(key);
-                if of_value.is_empty() {
-                    keys.remove(&value);
-                }
-            }
-        }
-    }
-}
-
-impl<K, V> Entries<K, V> {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<V, BTreeSet<ObjectKey>>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<K: Send + Sync, V: Ord + Send> Indexed<K> for Entries<K, V> {
-    fn take_in(&self, changes: &[ObjectChange<K>]) {
-        for change in changes {
-            match change {
-                Change::Added { key, new } => self.add(key, &new.0),
-                Change::Modified { key, old, new } => {
-                    self.remove(key, &old.0);
-                    self.add(key, &new.0);
-                }
-                Change::Deleted { key, old, last: _ } => self.remove(key, &old.0),
-            }
-        }
     }
 }

@@ -1,8 +1,11 @@
 //! A cache of objects that a watch keeps up to date.
 
+mod entries;
 mod index;
 mod key;
+mod mailbox;
 mod object_ref;
+mod snapshot;
 pub mod store;
 mod subscriber;
 

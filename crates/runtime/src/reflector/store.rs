@@ -1,11 +1,11 @@
 //! The store of a reflector: one writer, many readers.
 
 use super::{
-    Index, Lookup, ObjectRef, ReflectHandle,
-    index::{Entries, Indexed},
+    Lookup, ObjectRef,
+    entries::{Entries, Indexed},
     key::{Named, ObjectKey},
+    mailbox::Mailbox,
     names_kind,
-    subscriber::Mailbox,
 };
 use crate::{progress::Progress, watcher};
 use homeostat_core::cache::{Cache, Change, Versioned};
@@ -14,15 +14,13 @@ use kube::{
     core::{Selector, SelectorExt},
 };
 use std::{
-    borrow::Cow,
     fmt::{self, Debug},
     hash::Hash,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
 };
 use tokio::sync::watch;
 
-/// A change of an object in a store, with its state before and after.
-pub(crate) type ObjectChange<K> = Change<ObjectKey, Snapshot<K>>;
+pub(crate) use super::snapshot::{ObjectChange, Snapshot};
 
 /// A reader of the objects that a [`Writer`] keeps. Clones are cheap and see the same objects.
 ///
@@ -81,9 +79,6 @@ pub struct WriterDropped(());
 #[error("the store's first list is not complete: wait for it with `wait_until_ready`")]
 pub struct NotReady(());
 
-/// One version of an object, as the cache holds it.
-pub(crate) struct Snapshot<K>(pub(crate) Arc<K>);
-
 /// An empty store and its writer.
 #[must_use]
 pub fn store<K>() -> (Store<K>, Writer<K>)
@@ -106,24 +101,6 @@ where
     K::DynamicType: Eq + Hash + Clone + Default,
 {
     store()
-}
-
-// === impl Snapshot ===
-
-impl<K: Lookup> Versioned for Snapshot<K> {
-    fn uid(&self) -> Option<Cow<'_, str>> {
-        self.0.uid()
-    }
-
-    fn resource_version(&self) -> Option<Cow<'_, str>> {
-        self.0.resource_version()
-    }
-}
-
-impl<K> Clone for Snapshot<K> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
 }
 
 // === impl Writer ===
@@ -166,12 +143,6 @@ where
             shared: Arc::clone(&self.shared),
             ready: self.ready.subscribe(),
         }
-    }
-
-    /// A stream of what happens in this store: see [`Store::subscribe`]. It is always there.
-    #[must_use]
-    pub fn subscribe(&self) -> Option<ReflectHandle<K>> {
-        Some(self.as_reader().subscribe())
     }
 
     /// Takes in one event of a watch.
@@ -313,20 +284,8 @@ where
         }
     }
 
-    /// A stream of what happens in this store, which starts with all objects that are in it.
-    ///
-    /// # Guarantees
-    ///
-    /// - A subscriber that comes late sees every object that is there, then each change. Nothing is
-    ///   missing between the two.
-    /// - Deleted objects come too, in their last state; [`get`](Self::get) tells whether an object
-    ///   is still there.
-    /// - A slow subscriber stalls nobody. It sees the latest state of each object that changed
-    ///   meanwhile.
-    ///
-    /// The stream ends when the writer is dropped.
-    #[must_use]
-    pub fn subscribe(&self) -> ReflectHandle<K> {
+    /// A mailbox for all objects, and then for what happens in this store.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox<K>> {
         let mut state = self.shared.write();
         let objects = state
             .objects
@@ -338,36 +297,20 @@ where
         } else {
             state.subscribers.push(Arc::downgrade(&mailbox));
         }
-        ReflectHandle::new(self.clone(), mailbox)
+        mailbox
     }
 
-    /// An index of the objects by a property: `property` names the values that an object has.
-    ///
-    /// ```
-    /// use homeostat::reflector;
-    /// use k8s_openapi::api::core::v1::Pod;
-    ///
-    /// let (store, _writer) = reflector::store::<Pod>();
-    /// let by_node = store.index(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()));
-    /// let on_node = by_node.get(&"node-1".to_owned());
-    /// assert!(on_node.is_empty());
-    /// ```
-    ///
-    /// # Guarantees
-    ///
-    /// - The index changes together with the store. Looking up costs nothing for other objects.
-    /// - It is dropped from the store with its last handle.
-    ///
-    /// `property` runs under the store's lock, so keep it short, and it must say the same each time
-    /// that it sees an object.
-    pub fn index<V, I>(&self, property: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
+    /// What an index of the objects holds, kept up to date as long as somebody holds it.
+    pub(super) fn entries<V, I>(
+        &self,
+        property: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Arc<Entries<K, V>>
     where
         K: Send + Sync,
         V: Ord + Send + 'static,
         I: IntoIterator<Item = V>,
     {
-        let entries = self.shared.write().index(property);
-        Index::new(self.clone(), entries)
+        self.shared.write().index(property)
     }
 
     /// The objects that `owner` owns: those with its uid in their owner references.

@@ -1,14 +1,17 @@
 //! Streams of what happens in a store.
 
-use super::{Lookup, ObjectKey, Store};
+use super::{
+    Lookup,
+    mailbox::Mailbox,
+    store::{Store, Writer},
+};
 use futures::Stream;
 use std::{
-    collections::BTreeMap,
     fmt::{self, Debug},
     hash::Hash,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll},
 };
 
 /// A stream of the objects of a [`Store`]: first all that are there, then each that is created,
@@ -23,21 +26,41 @@ where
     mailbox: Arc<Mailbox<K>>,
 }
 
-/// What waits for one subscriber.
-pub(super) struct Mailbox<K>(Mutex<Letters<K>>);
+// === impl Store ===
 
-struct Letters<K> {
-    /// Objects to hand out, in the order in which they first came.
-    waiting: BTreeMap<u64, (Identity, Arc<K>)>,
-    /// Where an object stands in `waiting`.
-    places: BTreeMap<Identity, u64>,
-    next_place: u64,
-    closed: bool,
-    waker: Option<Waker>,
+impl<K: Lookup + Clone + 'static> Writer<K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// A stream of what happens in this store: see [`Store::subscribe`]. It is always there.
+    #[must_use]
+    pub fn subscribe(&self) -> Option<ReflectHandle<K>> {
+        Some(self.as_reader().subscribe())
+    }
 }
 
-/// An object, and which of those that had its name: the owners of each are to hear of it.
-type Identity = (ObjectKey, Option<Box<str>>);
+impl<K: Lookup + 'static> Store<K>
+where
+    K::DynamicType: Eq + Hash,
+{
+    /// A stream of what happens in this store, which starts with all objects that are in it.
+    ///
+    /// # Guarantees
+    ///
+    /// - A subscriber that comes late sees every object that is there, then each change. Nothing is
+    ///   missing between the two.
+    /// - Deleted objects come too, in their last state; [`get`](Self::get) tells whether an object
+    ///   is still there.
+    /// - A slow subscriber stalls nobody. It sees the latest state of each object that changed
+    ///   meanwhile.
+    ///
+    /// The stream ends when the writer is dropped.
+    #[must_use]
+    pub fn subscribe(&self) -> ReflectHandle<K> {
+        let mailbox = self.mailbox();
+        ReflectHandle::new(self.clone(), mailbox)
+    }
+}
 
 // === impl ReflectHandle ===
 
@@ -93,70 +116,5 @@ where
             .field("store", &self.store)
             .field("waiting", &self.mailbox.lock().waiting.len())
             .finish()
-    }
-}
-
-// === impl Mailbox ===
-
-impl<K: Lookup> Mailbox<K> {
-    pub(super) fn new(objects: impl Iterator<Item = (ObjectKey, Arc<K>)>) -> Self {
-        let mailbox = Self(Mutex::new(Letters {
-            waiting: BTreeMap::new(),
-            places: BTreeMap::new(),
-            next_place: 0,
-            closed: false,
-            waker: None,
-        }));
-        mailbox.put(objects);
-        mailbox
-    }
-
-    /// Puts in objects and wakes the subscriber. One that waits already is replaced.
-    pub(super) fn put(&self, objects: impl Iterator<Item = (ObjectKey, Arc<K>)>) {
-        let mut letters = self.lock();
-        for (key, obj) in objects {
-            letters.put((key, obj.uid().map(Into::into)), obj);
-        }
-        letters.wake();
-    }
-}
-
-impl<K> Mailbox<K> {
-    /// Nothing will come any more.
-    pub(super) fn close(&self) {
-        let mut letters = self.lock();
-        letters.closed = true;
-        letters.wake();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Letters<K>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Letters ===
-
-impl<K> Letters<K> {
-    fn put(&mut self, identity: Identity, obj: Arc<K>) {
-        if let Some(place) = self.places.get(&identity) {
-            self.waiting.insert(*place, (identity, obj));
-            return;
-        }
-        let place = self.next_place;
-        self.next_place += 1;
-        self.places.insert(identity.clone(), place);
-        self.waiting.insert(place, (identity, obj));
-    }
-
-    fn take(&mut self) -> Option<Arc<K>> {
-        let (_place, (identity, obj)) = self.waiting.pop_first()?;
-        self.places.remove(&identity);
-        Some(obj)
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
     }
 }

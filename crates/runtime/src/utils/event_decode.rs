@@ -1,6 +1,6 @@
 //! Takes the objects out of watch events.
 
-use super::predicate_filter::EventFilter;
+use super::predicate_filter::{EventFilter, Which};
 use crate::{
     predicate::{Predicate, PredicateConfig},
     watcher::{Error, Event},
@@ -19,29 +19,6 @@ use std::{
 pub struct EventDecode<S> {
     stream: Pin<Box<S>>,
     which: Which,
-}
-
-/// Which objects pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// Those that were listed, created or changed.
-    Applied,
-    /// Those that were deleted.
-    Deleted,
-    /// Both.
-    Touched,
-}
-
-// === impl Which ===
-
-impl Which {
-    pub(super) fn applied(self) -> bool {
-        self != Self::Deleted
-    }
-
-    pub(super) fn deleted(self) -> bool {
-        self != Self::Applied
-    }
 }
 
 // === impl EventDecode ===

@@ -1,6 +1,5 @@
 //! Lets only those objects pass for which a property changed.
 
-use super::event_decode::Which;
 use crate::{
     predicate::{Predicate, PredicateConfig, lifecycle},
     reflector::ObjectKey,
@@ -26,6 +25,17 @@ pub trait WatchItem {
 
     /// The object, unless this is an error.
     fn object(&self) -> Option<&Self::Object>;
+}
+
+/// Which objects pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that were listed, created or changed.
+    Applied,
+    /// Those that were deleted.
+    Deleted,
+    /// Both.
+    Touched,
 }
 
 /// The stream of [`predicate_filter`](crate::WatchStreamExt::predicate_filter).
@@ -78,6 +88,18 @@ impl<K: Resource + 'static> WatchItem for Arc<K> {
 
     fn object(&self) -> Option<&K> {
         Some(self)
+    }
+}
+
+// === impl Which ===
+
+impl Which {
+    pub(super) fn applied(self) -> bool {
+        self != Self::Deleted
+    }
+
+    pub(super) fn deleted(self) -> bool {
+        self != Self::Applied
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Backoff, Changes, EventDecode, EventModify, PredicateFilter, Reflect, StreamBackoff, WatchItem,
-    event_decode::Which,
+    predicate_filter::Which,
 };
 use crate::{
     predicate::{Predicate, PredicateConfig},

@@ -1,8 +1,8 @@
 //! What can go wrong in a watch, said so that the reader knows of which kind, where, and what to do.
 
-use super::source::{Failure, Target, Trouble};
+use super::source::{Failure, Target, Trouble, no_details};
 use homeostat_core::watch::Phase;
-use kube::core::{Status, response::StatusDetails};
+use kube::core::Status;
 use std::fmt;
 
 /// What a [`watcher`](super::watcher()) could not do. It goes on after each of these by itself.
@@ -114,17 +114,6 @@ fn explained(mut status: Status, phase: Phase, target: &Target) -> Status {
         details.group.clone_from(&target.group);
     }
     status
-}
-
-pub(super) fn no_details() -> StatusDetails {
-    StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
-        uid: String::new(),
-        causes: Vec::new(),
-        retry_after_seconds: 0,
-    }
 }
 
 /// What an error of kube says, without what it says about itself.

@@ -9,7 +9,10 @@ use kube::{
     Api, Client, Resource,
     api::{ListParams, Request, VersionMatch, WatchParams},
     client::Body,
-    core::{Status, response::reason},
+    core::{
+        Status,
+        response::{StatusDetails, reason},
+    },
 };
 use std::{error::Error as StdError, io, time::Duration};
 use tokio::time::timeout;
@@ -180,7 +183,7 @@ async fn refusal(response: Response<Body>) -> Status {
         status.code = head.status.as_u16();
     }
     if let Some(seconds) = retry_after(&head.headers) {
-        let details = status.details.get_or_insert_with(super::error::no_details);
+        let details = status.details.get_or_insert_with(no_details);
         if details.retry_after_seconds == 0 {
             details.retry_after_seconds = seconds;
         }
@@ -358,4 +361,15 @@ fn chain(error: &kube::Error) -> String {
         error = source;
     }
     text
+}
+
+pub(super) fn no_details() -> StatusDetails {
+    StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    }
 }

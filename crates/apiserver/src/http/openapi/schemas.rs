@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{list_type_name, reference, type_name};
-use crate::resource::{Custom, Resource, builtin_types_raw};
+use crate::resource::{Custom, Resource};
+use crate::schema::builtin_types_raw;
 
 /// The metadata of objects and of lists.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::resource::builtin_type;
+use crate::schema::builtin_type;
 
 /// A field with bytes.
 fn bytes(number: u8, value: &[u8]) -> Vec<u8> {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::duplicates;
 use crate::config::Config;
+use crate::http::incoming::Incoming;
 use crate::http::protobuf;
-use crate::http::service::Incoming;
 use crate::registry::PatchKind;
 use crate::status::Status;
 

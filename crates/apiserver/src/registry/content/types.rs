@@ -25,8 +25,8 @@ use serde_json::{Map, Value};
 use self::checks::Check;
 use super::field::Field;
 use crate::object;
-use crate::resource::{Resource, builtin_types};
-use crate::schema::Schema;
+use crate::resource::Resource;
+use crate::schema::{Schema, builtin_types};
 use crate::status::Cause;
 
 /// Members with rules of their own, or none.
@@ -146,7 +146,7 @@ impl Plans {
         let mut found: Vec<Member> = members(schema)
             .map(|(member, field)| Member {
                 name: member,
-                checks: checks::of(name, schema, member, field),
+                checks: table::checks_of(name, schema, member, field),
                 below: below(field)
                     .filter(|_| !special.is_some_and(|special| special.hides(member)))
                     .and_then(|name| self.places.get(name).copied()),
@@ -224,7 +224,7 @@ fn below(field: &Schema) -> Option<&str> {
 fn has_checks(name: &str, schema: &'static Schema) -> bool {
     table::of(name).is_some_and(|special| special.rule.is_some())
         || members(schema)
-            .any(|(member, field)| !checks::of(name, schema, member, field).is_empty())
+            .any(|(member, field)| !table::checks_of(name, schema, member, field).is_empty())
 }
 
 /// Whether the type belongs to a package with rules of its own.

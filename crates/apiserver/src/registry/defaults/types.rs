@@ -275,7 +275,7 @@ fn behavior(behavior: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::builtin_type;
+    use crate::schema::builtin_type;
 
     #[test]
     fn the_table_is_sorted_and_names_types_that_exist() {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{check_identity, last_applied};
 use crate::managed::{self, Context, Managers, Writer};
 use crate::object;
-use crate::registry::update::Origin;
-use crate::registry::{Registry, Reply, Target, WriteOptions, accept, ownership, present, scale};
+use crate::registry::accept::{self, Origin};
+use crate::registry::{Registry, Reply, Target, WriteOptions, ownership, present, scale};
 use crate::resource::Resource;
 use crate::status::{Cause, Status, Subject};
 

@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::field::Field;
-use super::table;
 use crate::registry::forms::{self, Problems};
 use crate::registry::{addresses, names};
-use crate::schema::Schema;
 use crate::status::Cause;
 
 pub(super) const PORT: &str = "must be between 1 and 65535, inclusive";
@@ -45,33 +43,6 @@ pub(super) enum Check {
     Nothing,
     /// Nothing, and nothing below.
     Unseen,
-}
-
-/// The checks of a member of a type.
-pub(super) fn of(
-    type_name: &str,
-    schema: &'static Schema,
-    member: &str,
-    field: &'static Schema,
-) -> Vec<Check> {
-    let special = table::of(type_name);
-    let special =
-        special.and_then(|special| special.members.iter().find(|(name, _)| *name == member));
-    let mut checks: Vec<Check> = special.map_or_else(Vec::new, |(_, checks)| checks.to_vec());
-    let says = |wanted: fn(&Check) -> bool| special.is_some_and(|(_, all)| all.iter().any(wanted));
-    if says(|check| matches!(check, Check::Nothing | Check::Unseen)) {
-        return Vec::new();
-    }
-    let is_text = field.has_type("string") && field.reference.is_none();
-    // A member that only has a place in the order is checked as the data says.
-    let is_plain = special.is_none_or(|(_, checks)| checks.is_empty());
-    if is_text && is_plain && schema.required.iter().any(|name| name == member) {
-        checks.push(Check::Needed(""));
-    }
-    if !field.one_of.is_empty() && !says(|check| matches!(check, Check::OneOf(_))) {
-        checks.push(Check::Allowed(&field.one_of));
-    }
-    checks
 }
 
 // === impl Check ===

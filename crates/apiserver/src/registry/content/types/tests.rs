@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::super::field::Field;
 use super::*;
-use crate::resource::{builtin_resources, builtin_type};
+use crate::resource::builtin_resources;
+use crate::schema::builtin_type;
 
 #[test]
 fn every_rule_is_of_something_that_exists() {

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::http::Answer;
+use crate::http::incoming::Incoming;
 use crate::http::media::{MEDIA_TYPES, Media, Range, ranges};
-use crate::http::service::Incoming;
 use crate::http::table::{Include, TableForm};
 use crate::resource::Resource;
 use crate::status::Status;
@@ -13,7 +13,7 @@ use crate::storage::Object;
 
 /// A form in which objects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Presentation {
+pub(super) enum Presentation {
     Object,
     /// The metadata alone, in this version of its group.
     Metadata(&'static str),
@@ -120,12 +120,7 @@ impl Presentation {
     }
 
     /// An object as an answer or an event shows it.
-    pub(in crate::http) fn of_event(
-        self,
-        resource: &Resource,
-        object: &Value,
-        now: Timestamp,
-    ) -> Value {
+    pub(super) fn of_event(self, resource: &Resource, object: &Value, now: Timestamp) -> Value {
         if object["kind"] == "Status" {
             return object.clone();
         }
