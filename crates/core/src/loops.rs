@@ -36,6 +36,7 @@
 //!         started: Time::ORIGIN + Duration::from_secs(second),
 //!         causes: vec![Cause::Own],
 //!         failed: false,
+//!         after: None,
 //!         writes: vec![Write {
 //!             object,
 //!             manager: Some("site-operator".into()),
@@ -54,12 +55,15 @@
 //!
 //! - Changes by others, however many, each answered by a write: no run writes without such a cause,
 //!   and none puts back what somebody else has changed.
-//! - Runs by timers. A status that changes at each poll is what polling is for.
-//! - Runs that fail, and those that try again: backoff slows them down.
+//! - Runs by timers. A status that changes at each poll is what polling is for. To run again at once
+//!   ([`Config::instant`]) is no poll.
+//! - Runs that fail and those that try again, as long as a delay is between them: it slows them down.
 //! - What others ask for with a value that the reconciler takes away when it is done, if the run has something to
 //!   show for it: anything new that it wrote.
 //! - Progress that ends: fewer steps than [`Config::runs`], or numbers that only grow or only shrink
 //!   and are done in fewer than [`Config::progress`].
+//!
+//! Where nobody tells what runs write, there is [`Blind`], which only looks when runs and events are.
 //!
 //! # Caveats
 //!
@@ -68,6 +72,7 @@
 //! it did was outside of Kubernetes. And a fight by taking away is not seen while each of these runs writes
 //! something new as well.
 
+mod blind;
 mod detector;
 mod difference;
 mod evidence;
@@ -78,6 +83,7 @@ mod path;
 mod tests;
 mod trace;
 
+pub use self::blind::Blind;
 pub use self::detector::Detector;
 pub use self::incident::{Change, Finding, Incident, Verdict};
 pub use self::managed::Manager;
@@ -114,6 +120,9 @@ pub struct Config {
     /// The longest pause between two runs of a loop; 1 min by default. A loop's own events arrive at
     /// once, and whoever fights back does so within moments: an autoscaler looks every 15 s.
     pub pause: Duration,
+    /// The longest delay that is none; 100 ms by default. A reconciler that asks to run again at once is the
+    /// cause of that run, as one that wakes itself by a write is.
+    pub instant: Duration,
     /// How long runs are delayed in a loop that was reported: from 1 s, doubling, to 1 min. A jitter
     /// is not looked at.
     pub damping: Backoff,
@@ -136,6 +145,8 @@ pub struct Run {
     pub causes: Vec<Cause>,
     /// Whether it returned an error, panicked or timed out.
     pub failed: bool,
+    /// The least time after which it runs again by itself; `None` if it does not.
+    pub after: Option<Duration>,
     /// What it wrote, in this order. Of a request that failed nothing is known, so it is no write.
     pub writes: Vec<Write>,
 }
@@ -239,6 +250,7 @@ impl Default for Config {
             progress: 200,
             sights: 4,
             pause: Duration::from_secs(60),
+            instant: Duration::from_millis(100),
             damping: Backoff::exponential(Duration::from_secs(1), Duration::from_secs(60)),
             observed: 64,
             keys: 16_384,
@@ -255,6 +267,11 @@ impl Config {
 // === impl Run ===
 
 impl Run {
+    /// Whether it failed, and a delay keeps its key from running again.
+    fn is_held(&self, config: &Config) -> bool {
+        self.failed && self.after.is_some_and(|after| after > config.instant)
+    }
+
     fn is_write(&self) -> bool {
         !self.writes.is_empty()
     }

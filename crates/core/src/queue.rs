@@ -14,9 +14,11 @@
 //!   [`Config::ageing`] after them.
 //! - What has to run now comes from [`next`](Queue::next) at once, without a timer.
 //! - The outcome of a run replaces every timer that its key had.
-//! - A key that failed is held back for a delay which grows with each failure in a row. Only
-//!   [`Class::Desired`] triggers end the hold early, and they do not reset the count of failures;
-//!   other triggers wait for its end. A success ends the row; what went wrong by chance
+//! - A key that failed is held back for a delay which grows with each failure in a row, or until
+//!   somebody changes something ([`Action::AwaitChange`]). A trigger ends that early if somebody else is
+//!   behind it: at once if it is [`Class::Desired`], and [spaced](Config::early) if it is
+//!   [`Class::Related`]. What a key's own runs cause waits for the end. None of this resets the count of
+//!   failures, and spaced runs do not raise it. A success ends the row; what went wrong by chance
 //!   ([`Action::Soon`]) is held for a moment and leaves the row as it is.
 //! - A key whose [gate is closed](Queue::close_gate), or that is [damped](Queue::damp), does not
 //!   start, whatever asks for it; what asks meanwhile leads to a run afterwards. Both end with time.
@@ -52,6 +54,7 @@
 
 mod causes;
 mod config;
+mod end;
 mod gate;
 mod rate;
 mod ready;
@@ -67,11 +70,10 @@ pub use config::{Config, RateLimit};
 pub use run::{Counts, Entry, Next, Run, State, Timer};
 pub use trigger::{Action, Class, Outcome, Priority, Trigger};
 
-use crate::backoff::Backoff;
 use crate::time::Time;
 use rate::Rate;
 use ready::Ready;
-use slot::{Slot, Stage, Waiting};
+use slot::{Delays, Slot, Stage, Waiting};
 use slots::{Hashed, Slots};
 use std::hash::Hash;
 use timers::Timers;
@@ -86,7 +88,7 @@ pub struct Queue<K, C> {
     /// The most keys that may run at once.
     concurrency: usize,
     debounce: Debounce,
-    backoff: Backoff,
+    delays: Delays,
     rate: Option<Rate>,
 
     slots: Slots<K, Slot<C>>,
@@ -94,9 +96,12 @@ pub struct Queue<K, C> {
     timers: Timers,
     running: usize,
     backing_off: usize,
+    parked: usize,
     /// The latest moment that a call came with.
     now: Time,
     closed: bool,
+    /// Whether timers count for nothing any more.
+    draining: bool,
 }
 
 // === impl Queue ===
@@ -109,7 +114,8 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             concurrency,
             debounce,
             debounce_max_wait,
-            backoff,
+            backoff: _,
+            early: _,
             rate_limit,
             ageing,
         } = config;
@@ -123,15 +129,17 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 rest: debounce,
                 max_wait,
             },
-            backoff,
+            delays: Delays::new(config),
             rate: rate_limit.map(Rate::new),
             slots: Slots::default(),
             ready: Ready::new(ageing),
             timers: Timers::default(),
             running: 0,
             backing_off: 0,
+            parked: 0,
             now: Time::ORIGIN,
             closed: false,
+            draining: false,
         }
     }
 
@@ -173,20 +181,18 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         match &mut slot.stage {
             Stage::Running(running) => {
                 running.window = Some(self.debounce.trigger(running.window, now));
-                running.desired |= class == Class::Desired;
+                running.class = running.class.max(class);
             }
-            Stage::Ready { lane, timer: _ } => {
+            Stage::Ready { lane, .. } => {
                 if priority > *lane && self.ready.raise(index, now) {
                     *lane = priority;
                 }
             }
             Stage::Waiting(waiting) => {
-                if waiting.held && waiting.window.is_none() && class == Class::Other {
-                    return;
+                let window = self.debounce.trigger(waiting.window, now);
+                if let Some(waiting) = waiting.with(class, window, slot.early) {
+                    self.place(index, &waiting);
                 }
-                let window = Some(self.debounce.trigger(waiting.window, now));
-                let waiting = Waiting { window, ..*waiting };
-                self.place(index, &waiting);
             }
         }
     }
@@ -253,10 +259,15 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             debug_assert!(false, "a key that is done has been started");
             return;
         };
+        let (running, outcome) = if self.draining {
+            running.drained(now)
+        } else {
+            (running, outcome)
+        };
 
         self.running -= 1;
-        let waiting = slot.conclude(now, running, outcome, &self.backoff, random);
-        self.backing_off += usize::from(waiting.held);
+        let waiting = slot.conclude(now, running, outcome, &self.delays, random);
+        *self.held(&waiting) += usize::from(waiting.held);
         self.place_or_remove(hash, index, &waiting);
     }
 
@@ -276,18 +287,13 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 slot.forget(running);
                 return;
             }
-            Stage::Ready { lane, timer: _ } => self.ready.remove(index, lane),
+            Stage::Ready { lane, .. } => self.ready.remove(index, lane),
             Stage::Waiting(waiting) => {
-                self.backing_off -= usize::from(waiting.held);
+                *self.held(&waiting) -= usize::from(waiting.held);
                 self.timers.cancel(index);
             }
         }
         self.slots.remove(hash, index);
-    }
-
-    /// Starts no more runs, for good. It is over when nothing [runs](Self::counts) any more.
-    pub fn close(&mut self) {
-        self.closed = true;
     }
 
     /// How many keys are in which state, as of the last call that came with a time.
@@ -296,13 +302,15 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         let Self {
             running,
             backing_off,
+            parked,
             ..
         } = *self;
         let ready = self.ready.len();
-        let waiting = self.slots.len() - ready - running - backing_off;
+        let waiting = self.slots.len() - ready - running - backing_off - parked;
         Counts {
             waiting,
             backing_off,
+            parked,
             ready,
             running,
         }
@@ -400,9 +408,19 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             slot.priority = slot.priority.max(waiting.timer_priority);
         }
         let lane = slot.priority;
-        slot.stage = Stage::Ready { lane, timer };
-        self.backing_off -= usize::from(waiting.held);
+        let early = waiting.early && timer.is_none();
+        slot.stage = Stage::Ready { lane, timer, early };
+        *self.held(waiting) -= usize::from(waiting.held);
         self.ready.push(index, lane, at);
+    }
+
+    /// The number of those that are held in the same way as this one, if it is held at all.
+    fn held(&mut self, waiting: &Waiting) -> &mut usize {
+        if waiting.is_parked() {
+            &mut self.parked
+        } else {
+            &mut self.backing_off
+        }
     }
 
     /// Starts the run of a ready slot.
@@ -413,11 +431,11 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         self.running += 1;
         let key = self.slots.key(index).clone();
         let slot = self.slots.value_mut(index);
-        let Stage::Ready { lane, timer } = slot.stage else {
+        let Stage::Ready { lane, timer, early } = slot.stage else {
             unreachable!("a slot in a lane is ready");
         };
         let (priority, failures) = (slot.priority, slot.failures);
-        let causes = slot.start();
+        let causes = slot.start(early);
         let ready_since = self.ready.since(index);
         self.ready.remove(index, lane);
         Run {
@@ -433,7 +451,9 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
     fn describe<'a>(&self, index: u32, slot: &'a Slot<C>) -> Entry<'a, C> {
         let (state, next_run) = match &slot.stage {
             Stage::Waiting(waiting) => {
-                let state = if waiting.held {
+                let state = if waiting.is_parked() {
+                    State::Parked
+                } else if waiting.held {
                     State::BackingOff
                 } else {
                     State::Waiting

@@ -25,7 +25,9 @@
 //!   answers to writes are looked at, and only the metadata in them, some at a time or at the end of the run;
 //!   watches and other streams pass as they are.
 //! - Outside of reconciles nothing is recorded.
-//! - Other clients work as ever. The log says once that what goes through them is not known.
+//! - Other clients work as ever. The log says once that what goes through them is not known. What this crate
+//!   itself writes for a reconciler ([children](crate::children), [status](crate::status), finalizers, conditions)
+//!   is known in any case.
 //!
 //! # Caveats
 //!
@@ -44,7 +46,7 @@ mod write;
 
 pub use self::{request::Verb, service::TrackedService, write::Write};
 pub(crate) use self::{
-    run::{Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted},
+    run::{OwnRequest, Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted},
     write::Known,
 };
 

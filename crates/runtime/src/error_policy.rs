@@ -29,7 +29,7 @@ where
 /// | transient | [`Action::backoff`]: tried again after the object's next delay |
 /// | throttled | the same, and not before what the server asked for, of which an hour counts at most |
 /// | conflict | [`Action::soon`]: tried again in a moment; the delays neither grow nor start over |
-/// | permanent | [`Action::await_change`]: tried again when something changes; the delays start over |
+/// | permanent | [`Action::await_change`]: tried again when somebody changes something; the delays start over |
 ///
 /// ```
 /// use homeostat::{Action, Classify, error_policy};

@@ -15,6 +15,9 @@
 //! runs, until somebody else changes what is wanted of it. [`Config`] says what counts as a loop, and
 //! [`Config::loops`](crate::Config::loops) takes it or switches everything off.
 //!
+//! With another client nobody tells what is written. Then an object is found that changes whenever it is reconciled and
+//! never while it is made to wait ([`Verdict::Untracked`]).
+//!
 //! How to read a report is told in the guide, `docs/guide/loops.md`, with three cases.
 
 pub use homeostat_core::loops::{

@@ -1,5 +1,6 @@
 //! One object on a server, for those who read and write it as JSON.
 
+use crate::client::OwnRequest;
 use http::{Method, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -85,7 +86,7 @@ impl Target {
             )
             .body(operations.to_string().into_bytes())
             .map_err(kube::Error::HttpError)?;
-        client.request_text(request).await.map(drop)
+        ask(client, request).await.map(drop)
     }
 
     /// Patches the status. Answers what the object is afterwards.
@@ -103,7 +104,7 @@ impl Target {
     pub(crate) async fn delete(&self, params: &DeleteParams) -> Result<(), kube::Error> {
         let request = self.request().delete(&self.name, params);
         let request = request.map_err(kube::Error::BuildRequest)?;
-        self.client.request_text(request).await.map(drop)
+        ask(&self.client, request).await.map(drop)
     }
 
     fn request(&self) -> Request {
@@ -115,9 +116,17 @@ impl Target {
         request: Result<http::Request<Vec<u8>>, request::Error>,
     ) -> Result<Value, kube::Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let text = self.client.request_text(request).await?;
+        let text = ask(&self.client, request).await?;
         serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }
+}
+
+/// Sends a request. What it writes is known as the run's own, whatever client it is.
+async fn ask(client: &Client, request: http::Request<Vec<u8>>) -> Result<String, kube::Error> {
+    let own = OwnRequest::begin(&request);
+    let text = client.request_text(request).await?;
+    own.end(&text);
+    Ok(text)
 }
 
 /// An answer of the server, where not found is one.

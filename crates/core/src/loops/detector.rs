@@ -35,6 +35,8 @@ pub struct Detector<K> {
 struct State {
     /// When its last run ended that wrote something.
     wrote: Time,
+    /// After what time its last run wanted another.
+    after: Option<Duration>,
     /// Runs in a row that only its own writes have caused, and that changed something.
     own: Count,
     written: Vec<Written>,
@@ -71,7 +73,7 @@ struct Written {
 
 /// A number of runs.
 #[derive(Clone, Copy, Debug)]
-struct Count {
+pub(super) struct Count {
     runs: u32,
     /// When the first of them began.
     since: Time,
@@ -164,7 +166,7 @@ impl<K: Ord + Clone> Detector<K> {
 
     /// Whether the key of a run is one to count, and there is a place for it.
     fn admits(&mut self, now: Time, run: &Run) -> bool {
-        if !run.is_write() || run.failed {
+        if !run.is_write() || run.is_held(&self.config) {
             return false;
         }
         let (limit, not_before) = self.sweep;
@@ -220,6 +222,7 @@ impl State {
     fn new(run: &Run, config: &Config) -> Self {
         Self {
             wrote: run.started,
+            after: None,
             own: Count::new(run.started, config.runs),
             written: Vec::new(),
             phase: Phase::Counting,
@@ -255,7 +258,8 @@ impl State {
     }
 
     fn take(&mut self, now: Time, run: &Run, config: &Config) -> Answer {
-        let kind = self.kind(run);
+        let kind = self.kind(run, config);
+        self.after = run.after;
         self.count(&kind, run, config);
         if run.is_write() {
             self.wrote = now;
@@ -284,9 +288,11 @@ impl State {
         }
     }
 
-    fn kind(&self, run: &Run) -> Kind {
+    fn kind(&self, run: &Run, config: &Config) -> Kind {
         let mut kind = Kind::Own { echoes: Vec::new() };
-        if run.failed || run.causes.contains(&Cause::Retry) {
+        // Whoever runs again at once is delayed by nothing, and has not waited for anything.
+        let at_once = self.after.is_some_and(|after| after <= config.instant);
+        if run.is_held(config) || run.causes.contains(&Cause::Retry) && !at_once {
             return Kind::Excused;
         }
         if run.causes.is_empty() {
@@ -294,14 +300,17 @@ impl State {
         }
         for cause in &run.causes {
             kind = match (kind, cause) {
-                (_, Cause::Desired | Cause::Retry) => return Kind::Desired,
+                (_, Cause::Desired) => return Kind::Desired,
+                (kind, Cause::Timer | Cause::Retry) if at_once => kind,
                 (Kind::Own { mut echoes }, Cause::Foreign(Some(object))) if self.echoes(object) => {
                     echoes.push(object.clone());
                     Kind::Own { echoes }
                 }
                 (_, Cause::Foreign(_)) => Kind::Foreign,
-                (Kind::Own { .. } | Kind::Planned, Cause::First | Cause::Timer) => Kind::Planned,
-                (kind, Cause::Own | Cause::First | Cause::Timer) => kind,
+                (Kind::Own { .. } | Kind::Planned, Cause::First | Cause::Timer | Cause::Retry) => {
+                    Kind::Planned
+                }
+                (kind, Cause::Own | Cause::First | Cause::Timer | Cause::Retry) => kind,
             };
         }
         kind
@@ -448,7 +457,7 @@ impl State {
 // === impl Count ===
 
 impl Count {
-    const fn new(since: Time, limit: u32) -> Self {
+    pub(super) const fn new(since: Time, limit: u32) -> Self {
         Self {
             runs: 0,
             since,
@@ -456,20 +465,37 @@ impl Count {
         }
     }
 
-    fn add(&mut self, started: Time) {
+    pub(super) const fn runs(self) -> u32 {
+        self.runs
+    }
+
+    pub(super) const fn since(self) -> Time {
+        self.since
+    }
+
+    pub(super) const fn limit(self) -> u32 {
+        self.limit
+    }
+
+    /// Twice as many as are counted.
+    pub(super) fn raised(self) -> u32 {
+        self.runs.saturating_mul(2).max(1)
+    }
+
+    pub(super) fn add(&mut self, started: Time) {
         if self.runs == 0 {
             self.since = started;
         }
         self.runs = self.runs.saturating_add(1);
     }
 
-    const fn is_reached(self) -> bool {
+    pub(super) const fn is_reached(self) -> bool {
         self.runs >= self.limit
     }
 
     fn raise(&mut self) {
         if self.is_reached() {
-            self.limit = self.runs.saturating_mul(2).max(1);
+            self.limit = self.raised();
         }
     }
 }

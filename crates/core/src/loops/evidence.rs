@@ -180,6 +180,7 @@ fn rank(verdict: &Verdict) -> u8 {
         Verdict::Reverted => 4,
         Verdict::Unchanged => 5,
         Verdict::Unexplained => 6,
+        Verdict::Untracked => 7,
     }
 }
 

@@ -55,6 +55,8 @@ pub enum Verdict {
     Unchanged,
     /// Each run writes, but the sights show nothing that is the same in all of them.
     Unexplained,
+    /// Something changes whenever the key runs and only then, and nobody tells what the runs write.
+    Untracked,
 }
 
 /// A change that each run makes.
@@ -189,6 +191,7 @@ impl Verdict {
             Self::Reverted => "reverted",
             Self::Unchanged => "unchanged",
             Self::Unexplained => "unexplained",
+            Self::Untracked => "untracked",
         }
     }
 
@@ -227,6 +230,10 @@ impl Verdict {
             Self::Unexplained => {
                 "find out why a run that only its own writes have caused has something to write"
             }
+            Self::Untracked => {
+                "make the client with homeostat::client::Tracked, and the next report says what is \
+                 written, and by whom"
+            }
         }
     }
 }
@@ -252,6 +259,10 @@ impl fmt::Display for Verdict {
             Self::Unchanged => "unchanged write: it is sent, and nothing is new",
             Self::Unexplained => {
                 "endless writes: each run has something to write, and nothing is the same in all"
+            }
+            Self::Untracked => {
+                "it changes whenever it is reconciled and only then, through a client that does not \
+                 tell of writes"
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Faults and what is reported of them, and what must not be reported.
 
+mod blind;
 mod course;
 #[expect(
     clippy::needless_raw_string_hashes,
@@ -97,13 +98,20 @@ impl World {
         self.end(causes, false)
     }
 
+    /// A run that failed is held for a second.
     fn end(&mut self, causes: &[Cause], failed: bool) -> Answer {
+        self.end_until(causes, failed, failed.then_some(Duration::from_secs(1)))
+    }
+
+    /// Ends a run whose key runs again by itself after this time.
+    fn end_until(&mut self, causes: &[Cause], failed: bool, after: Option<Duration>) -> Answer {
         self.now += Duration::from_millis(20);
         let run = Run {
             object: site(),
             started: self.now,
             causes: causes.to_vec(),
             failed,
+            after,
             writes: std::mem::take(&mut self.writes),
         };
         self.now += Duration::from_millis(5);

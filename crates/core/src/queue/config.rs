@@ -28,6 +28,14 @@ pub struct Config {
     /// Delays of keys that failed. Default: [`Backoff::default`].
     pub backoff: Backoff,
 
+    /// How soon after each other a key that is held may run early because of what others do to what it has
+    /// to do with. Default: at once, then after 1 s, doubling up to 30 s; a success starts over.
+    ///
+    /// What a key waits for may come at any moment, so the first such run is at once. A thing that changes
+    /// all the time must not turn the backoff into a loop, so the next ones are spaced. A jitter is not
+    /// looked at.
+    pub early: Backoff,
+
     /// How often runs may start, over all keys. Default: `None`, as often as there is work.
     ///
     /// Off, because the concurrency and the backoff of each key bound the load already. It is for
@@ -70,6 +78,13 @@ impl Config {
         self
     }
 
+    /// Sets [`early`](Self::early).
+    #[must_use]
+    pub fn early(mut self, early: Backoff) -> Self {
+        self.early = early;
+        self
+    }
+
     /// Sets [`rate_limit`](Self::rate_limit).
     #[must_use]
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
@@ -92,6 +107,7 @@ impl Default for Config {
             debounce: Duration::ZERO,
             debounce_max_wait: None,
             backoff: Backoff::default(),
+            early: Backoff::exponential(Duration::from_secs(1), Duration::from_secs(30)),
             rate_limit: None,
             ageing: Duration::from_secs(10),
         }

@@ -3,6 +3,7 @@
 use super::Queue;
 use super::slot::{Gate, Stage};
 use super::slots::Hashed;
+use super::trigger::Class;
 use crate::time::Time;
 use std::hash::Hash;
 
@@ -37,6 +38,9 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
     ///
     /// A call for a key that does not run is a mistake of the caller, and is ignored.
     pub fn damp(&mut self, key: &K, until: Time, firm: bool) {
+        if self.is_draining() {
+            return;
+        }
         self.with_running_gate(key, |gate, desired| {
             if firm || !desired {
                 (gate.damped, gate.firm) = (until, firm);
@@ -51,7 +55,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
         };
         let slot = self.slots.value_mut(index);
         match slot.stage {
-            Stage::Running(running) => change(&mut slot.gate, running.desired),
+            Stage::Running(running) => change(&mut slot.gate, running.class == Class::Desired),
             Stage::Ready { .. } | Stage::Waiting(_) => {
                 debug_assert!(false, "a key whose gate is closed has been started");
             }

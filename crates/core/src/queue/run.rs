@@ -49,7 +49,7 @@ pub struct Entry<'a, C> {
     /// What happens with the key.
     pub state: State,
     /// When the key becomes ready, or since when it is. `None` while it runs, and while it is held
-    /// without end.
+    /// without end and nothing asks for it.
     pub next_run: Option<Time>,
     /// Failures in a row.
     pub failures: u32,
@@ -68,6 +68,8 @@ pub enum State {
     Waiting,
     /// It is held back because it failed.
     BackingOff,
+    /// It failed, and only somebody else can change that: nothing runs it by itself.
+    Parked,
     /// It could run, and waits for others.
     Ready,
     /// It runs.
@@ -82,6 +84,8 @@ pub struct Counts {
     pub waiting: usize,
     /// In [`State::BackingOff`].
     pub backing_off: usize,
+    /// In [`State::Parked`].
+    pub parked: usize,
     /// In [`State::Ready`].
     pub ready: usize,
     /// In [`State::Running`].

@@ -1,11 +1,16 @@
 //! What a queue knows of one key.
 
 use super::causes::Causes;
+use super::config::Config;
 use super::run::Timer;
-use super::trigger::{Action, Outcome, Priority};
+use super::trigger::{AT_ONCE, Action, Class, INSTANT, Outcome, Priority};
 use super::window::Window;
 use crate::backoff::Backoff;
 use crate::time::Time;
+use std::time::Duration;
+
+/// How many moments in a row may be chance.
+const MOMENTS: u32 = 100;
 
 /// All that is known of a key.
 #[derive(Clone, Debug)]
@@ -16,6 +21,9 @@ pub(super) struct Slot<C> {
     pub(super) priority: Priority,
     /// In a row.
     pub(super) failures: u32,
+    /// Moments in a row.
+    pub(super) moments: u32,
+    pub(super) early: Early,
     /// What it waits for besides.
     pub(super) gate: Gate,
     pub(super) stage: Stage,
@@ -37,6 +45,8 @@ pub(super) enum Stage {
     Ready {
         lane: Priority,
         timer: Option<Timer>,
+        /// Whether it was to be held, and nobody asks for it who ends that at once.
+        early: bool,
     },
     Running(Running),
 }
@@ -52,6 +62,8 @@ pub(super) struct Waiting {
     pub(super) held: bool,
     /// Of the triggers. None under a hold that no trigger may end.
     pub(super) window: Option<Window>,
+    /// Whether the window is one of triggers that end a hold early, and not at once.
+    pub(super) early: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +71,57 @@ pub(super) struct Running {
     pub(super) priority: Priority,
     /// Of the triggers since the start.
     pub(super) window: Option<Window>,
-    /// Whether one of them may end a hold.
-    pub(super) desired: bool,
+    /// The highest of theirs.
+    pub(super) class: Class,
+    /// Whether it runs before its hold was over.
+    pub(super) early: bool,
     /// What was asked for since the start, next to the outcome; [`Time::MAX`] if nothing was.
     pub(super) requested: Time,
     /// Whether the outcome will be about an object that is gone.
     pub(super) forgotten: bool,
+}
+
+/// The runs before the end of a hold, since the last success.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Early {
+    pub(super) runs: u32,
+    /// When the next one may be.
+    pub(super) from: Time,
+}
+
+/// How a queue delays keys that failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delays {
+    pub(super) backoff: Backoff,
+    pub(super) early: Backoff,
+}
+
+impl Delays {
+    pub(super) const fn new(config: &Config) -> Self {
+        Self {
+            backoff: config.backoff,
+            early: config.early,
+        }
+    }
+}
+
+impl Early {
+    const NONE: Self = Self {
+        runs: 0,
+        from: Time::ORIGIN,
+    };
+}
+
+impl Running {
+    /// How a run ends whose key is not to wait for anything.
+    pub(super) fn drained(self, now: Time) -> (Self, Outcome) {
+        let running = Self {
+            window: self.window.map(|window| window.at(now)),
+            requested: Time::MAX,
+            ..self
+        };
+        (running, Outcome::success(Action::AwaitChange))
+    }
 }
 
 impl<C> Slot<C> {
@@ -74,6 +131,8 @@ impl<C> Slot<C> {
             causes: Causes::default(),
             priority: Priority::Low,
             failures: 0,
+            moments: 0,
+            early: Early::NONE,
             gate: Gate::OPEN,
             stage: Stage::Waiting(Waiting::IDLE),
         }
@@ -88,14 +147,15 @@ impl<C> Slot<C> {
         }
     }
 
-    /// Begins a run, and returns the causes that led to it.
-    pub(super) fn start(&mut self) -> Causes<C> {
+    /// Begins a run, and returns the causes that led to it. `early` tells that its hold is not over.
+    pub(super) fn start(&mut self, early: bool) -> Causes<C> {
         let priority = std::mem::replace(&mut self.priority, Priority::Low);
         let running = Running {
             priority,
             window: None,
             requested: Time::MAX,
-            desired: false,
+            class: Class::Own,
+            early,
             forgotten: false,
         };
         self.stage = Stage::Running(running);
@@ -107,7 +167,8 @@ impl<C> Slot<C> {
         let gone = Running {
             window: None,
             requested: Time::MAX,
-            desired: false,
+            class: Class::Own,
+            early: false,
             forgotten: true,
             ..running
         };
@@ -123,44 +184,94 @@ impl<C> Slot<C> {
         now: Time,
         running: Running,
         outcome: Outcome,
-        backoff: &Backoff,
+        delays: &Delays,
         random: f64,
     ) -> Waiting {
         let Running {
             priority,
             window,
+            class,
+            early,
             requested,
-            desired,
             forgotten,
         } = running;
-        // A hold comes with the length of the row that goes on.
-        let one_more = self.failures.saturating_add(1);
-        let (timer, row) = match (outcome.action, outcome.failed) {
-            _ if forgotten => (Time::MAX, None),
-            (Action::AwaitChange, _) => (Time::MAX, None),
-            (Action::Requeue(after), true) => (now + after, Some(one_more)),
-            (Action::Requeue(after), false) => (now + after, None),
-            (Action::Backoff { at_least }, _) => {
-                let delay = backoff.delay(one_more, random);
-                let delay = delay.max(at_least.unwrap_or_default());
-                (now + delay, Some(one_more))
-            }
-            (Action::Soon, _) => (now + backoff.soon(random), Some(self.failures)),
-        };
-        let held = row.is_some();
-        self.failures = row.unwrap_or(0);
-        let window = window.filter(|_| desired || !held);
-        let waiting = Waiting {
-            timer,
-            timer_priority: priority,
-            held,
-            window,
-        };
-        if held {
-            waiting
+        let hold = if forgotten {
+            None
         } else {
-            waiting.or_at(requested)
+            self.count(early, outcome, delays, random)
+        };
+        let waiting = Waiting {
+            timer: Time::MAX,
+            timer_priority: priority,
+            held: hold.is_some(),
+            window,
+            early: false,
+        };
+        let Some(delay) = hold else {
+            let after = match outcome.action {
+                Action::Requeue(after) if !forgotten => now + after,
+                Action::Requeue(_)
+                | Action::AwaitChange
+                | Action::Backoff { .. }
+                | Action::Soon => Time::MAX,
+            };
+            (self.failures, self.moments, self.early) = (0, 0, Early::NONE);
+            let waiting = Waiting {
+                timer: after,
+                ..waiting
+            };
+            return waiting.or_at(requested);
+        };
+        if early {
+            self.early.runs = self.early.runs.saturating_add(1);
+            self.early.from = now + delays.early.delay(self.early.runs, 0.0);
         }
+        let waiting = Waiting {
+            timer: now + delay,
+            window: None,
+            ..waiting
+        };
+        let triggered = window.and_then(|window| waiting.with(class, window, self.early));
+        triggered.unwrap_or(waiting)
+    }
+
+    /// Counts a failure, or what is held like one, and says for how long. `None` ends the row without a hold.
+    fn count(
+        &mut self,
+        early: bool,
+        outcome: Outcome,
+        delays: &Delays,
+        random: f64,
+    ) -> Option<Duration> {
+        let moments = match outcome.action {
+            Action::Soon => self.moments.saturating_add(1),
+            Action::Requeue(_) | Action::AwaitChange | Action::Backoff { .. } => 0,
+        };
+        self.moments = moments;
+        // The row goes on with the run that the hold ends with, or that somebody ends it for. What comes early
+        // besides neither lengthens the row nor makes the next delay shorter.
+        let row = if early {
+            self.failures.max(1)
+        } else {
+            self.failures.saturating_add(1)
+        };
+        let backoff = |at_least: Option<Duration>| {
+            let delay = delays.backoff.delay(row, random);
+            (row, delay.max(at_least.unwrap_or_default()))
+        };
+        let (row, delay) = match (outcome.action, outcome.failed) {
+            (Action::AwaitChange | Action::Requeue(_), false) => return None,
+            (Action::AwaitChange, true) => (0, Duration::MAX),
+            (Action::Requeue(after), true) if after <= INSTANT && row > AT_ONCE => {
+                (row, after.max(delays.backoff.delay(row - AT_ONCE, random)))
+            }
+            (Action::Requeue(after), true) => (row, after),
+            (Action::Backoff { at_least }, _) => backoff(at_least),
+            (Action::Soon, _) if moments > MOMENTS => backoff(None),
+            (Action::Soon, _) => (self.failures, delays.backoff.soon(random)),
+        };
+        self.failures = row;
+        Some(delay)
     }
 }
 
@@ -171,7 +282,37 @@ impl Waiting {
         timer_priority: Priority::Low,
         held: false,
         window: None,
+        early: false,
     };
+
+    /// The same after a trigger of this class, whose window is this; `None` if it has to wait for the end of
+    /// the hold.
+    pub(super) fn with(self, class: Class, window: Window, early: Early) -> Option<Self> {
+        let ends = !self.held || class == Class::Desired || self.window.is_some() && !self.early;
+        if ends {
+            return Some(Self {
+                window: Some(window),
+                early: false,
+                ..self
+            });
+        }
+        let least = if self.is_parked() {
+            Class::Status
+        } else {
+            Class::Related
+        };
+        let counts = class >= least || self.window.is_some();
+        counts.then_some(Self {
+            window: Some(window.not_before(early.from)),
+            early: true,
+            ..self
+        })
+    }
+
+    /// Whether nothing but somebody else ends its hold.
+    pub(super) fn is_parked(&self) -> bool {
+        self.held && self.timer == Time::MAX
+    }
 
     /// The same with the timer at `at`, if that is earlier.
     pub(super) fn or_at(self, at: Time) -> Self {

@@ -29,16 +29,16 @@ fn check(script: &str, expected: Expect) {
 /// Runs a script, and returns what was said to it.
 ///
 /// A script starts with settings, one a line (`concurrency 1`, `debounce 1s`, `max-wait 3s`,
-/// `rate 2 burst 3`, `ageing 5s`; the backoff has no jitter unless there is `jitter 0.2`). Then
+/// `rate 2 burst 3`, `ageing 5s`, `early 1s to 30s`; the backoff has no jitter unless there is `jitter 0.2`). Then
 /// come steps, each after its time:
 ///
-/// - `0s add a cause`, for key `a`; followed by `desired` and `low` as wanted,
+/// - `0s add a cause`, for key `a`; followed by `desired`, `related` or `status`, and `low` as wanted,
 /// - `0s schedule a 5s`, for a run after that time,
 /// - `0s next` says what to do,
 /// - `0s done a success await`; or `failure`, and `requeue 5s`, `soon`, `backoff` or `backoff 30s`
 ///   (at least); followed by `random 0.5` if wanted,
 /// - `0s gate a 5s` while it runs, `0s open a`, `0s damp a 5s` while it runs, followed by `firm`,
-/// - `0s forget a`, `0s close`,
+/// - `0s forget a`, `0s close`, `0s drain`,
 /// - `0s show a` and `0s counts` say what is known.
 #[track_caller]
 fn transcript(script: &str) -> String {
@@ -114,6 +114,11 @@ fn configured(config: Config, name: &str, words: &mut SplitWhitespace<'_>) -> Co
         "debounce" => config.debounce(duration(word(words))),
         "max-wait" => config.debounce_max_wait(duration(word(words))),
         "ageing" => config.ageing(duration(word(words))),
+        "early" => {
+            let first = duration(word(words));
+            assert_eq!(word(words), "to");
+            config.early(Backoff::exponential(first, duration(word(words))))
+        }
         "jitter" => config.backoff(Backoff::default().jitter(number(words))),
         "rate" => {
             let per_second = number(words);
@@ -131,10 +136,12 @@ fn step<'a>(verb: &str, words: &mut SplitWhitespace<'a>) -> Step<'a> {
     match verb {
         "add" => {
             let (key, cause) = (key(words), word(words));
-            let (mut class, mut priority) = (Class::Other, Priority::Normal);
+            let (mut class, mut priority) = (Class::Own, Priority::Normal);
             for word in words {
                 match word {
                     "desired" => class = Class::Desired,
+                    "related" => class = Class::Related,
+                    "status" => class = Class::Status,
                     "low" => priority = Priority::Low,
                     other => panic!("no such trigger: {other}"),
                 }
@@ -192,6 +199,7 @@ fn step<'a>(verb: &str, words: &mut SplitWhitespace<'a>) -> Step<'a> {
             firm: words.next().is_some_and(|word| word == "firm"),
         },
         "close" => Step::Close,
+        "drain" => Step::Drain,
         other => panic!("no such step: {other}"),
     }
 }

@@ -19,6 +19,24 @@ pub(super) struct Window {
     latest: Time,
 }
 
+impl Window {
+    /// The same, starting at `time`.
+    pub(super) fn at(self, time: Time) -> Self {
+        Self {
+            start: time,
+            ..self
+        }
+    }
+
+    /// The same, not starting before `time`.
+    pub(super) fn not_before(self, time: Time) -> Self {
+        Self {
+            start: self.start.max(time),
+            ..self
+        }
+    }
+}
+
 impl Debounce {
     /// The window after a trigger: `window` with its start put off, or a new one.
     pub(super) fn trigger(self, window: Option<Window>, now: Time) -> Window {

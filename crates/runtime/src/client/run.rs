@@ -70,6 +70,28 @@ pub(super) struct Recording {
     pub(super) begun: Box<Begun>,
 }
 
+/// A request of one of the runtime's own functions, which knows what it writes whatever client it is given.
+pub(crate) struct OwnRequest(Option<Recording>);
+
+// === impl OwnRequest ===
+
+impl OwnRequest {
+    /// Takes note of a request that is about to be sent.
+    pub(crate) fn begin<B>(request: &Request<B>) -> Self {
+        // If the client is tracked, a request before this one has told so in most runs.
+        let run = Run::current().filter(|run| run.requests() == 0);
+        Self(run.and_then(|run| Recording::of(run, request)))
+    }
+
+    /// Records the write, which the server has accepted with this answer, unless the client has done so.
+    pub(crate) fn end(self, answer: &str) {
+        let Self(recording) = self;
+        if let Some(recording) = recording.filter(|recording| recording.run.requests() == 0) {
+            recording.end(Bytes::copy_from_slice(answer.as_bytes()));
+        }
+    }
+}
+
 // === impl Recording ===
 
 impl Recording {
@@ -81,10 +103,16 @@ impl Recording {
             return None;
         };
         run.requests.fetch_add(1, Relaxed);
-        let Some(target) = Target::of(request) else {
+        let recording = Self::of(Arc::clone(&run), request);
+        if recording.is_none() {
             run.reads.fetch_add(1, Relaxed);
-            return None;
-        };
+        }
+        recording
+    }
+
+    /// One of a request that writes.
+    fn of<B>(run: Arc<Run>, request: &Request<B>) -> Option<Self> {
+        let target = Target::of(request)?;
         run.attempts.fetch_add(1, Relaxed);
         let begun = run.lock().begin(target, run.known.as_deref());
         Some(Self { run, begun })

@@ -34,13 +34,15 @@ impl Action {
     /// Run again after `duration`, or earlier if a watch tells of a change.
     ///
     /// Any duration will do; one of centuries means never. From an error policy it is a delay that
-    /// only a change of the object's desired state shortens.
+    /// only others shorten ([`Controller`](super::Controller#guarantees)), and one of 100 ms or less is a
+    /// [`backoff`](Self::backoff) after ten failures in a row.
     #[must_use]
     pub const fn requeue(duration: Duration) -> Self {
         Self(Next::Requeue(duration))
     }
 
-    /// Run again when a watch tells of a change, and not before.
+    /// Run again when a watch tells of a change, and not before. From an error policy: of a change by somebody
+    /// else. What the object's own runs have written is none.
     #[must_use]
     pub const fn await_change() -> Self {
         Self(Next::AwaitChange)
@@ -49,7 +51,7 @@ impl Action {
     /// Run again after this object's next delay. The delays grow with every `backoff` in a row, as
     /// [`Config::backoff`](super::Config::backoff) says, and start over after any other success.
     ///
-    /// Until then only a change of the object's desired state runs it early.
+    /// Until then only others run it early ([`Controller`](super::Controller#guarantees)).
     #[must_use]
     pub const fn backoff() -> Self {
         Self(Next::Backoff { at_least: None })
@@ -59,7 +61,7 @@ impl Action {
     /// and may go well now.
     ///
     /// It is no failure: the delays of [`backoff`](Self::backoff) neither grow nor start over. Until
-    /// then only a change of the object's desired state runs it early.
+    /// then only others run it early. After a hundred in a row it is a [`backoff`](Self::backoff).
     #[must_use]
     pub const fn soon() -> Self {
         Self(Next::Soon)

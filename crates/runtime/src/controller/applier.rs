@@ -29,7 +29,9 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 /// [`Config::ignore_own_writes`] has no effect, and a loop of such requests looks like requests by others. A fight is
 /// seen.
 ///
-/// The stream ends when `queue` has ended, nothing runs, and nothing is to run later.
+/// The stream ends when `queue` has ended and all that it asked for has run. Then nobody waits for a requeue, whatever
+/// reconcilers and the policy ask for. Until then the reader of the stream gets its turn now and then, also while
+/// reconcilers ask to run again at once.
 #[expect(clippy::type_complexity, reason = "users know the type from kube")]
 pub fn applier<K, QueueStream, ReconcilerFut, Ctx>(
     reconciler: impl FnMut(Arc<K>, Arc<Ctx>) -> ReconcilerFut,

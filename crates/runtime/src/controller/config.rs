@@ -55,6 +55,17 @@ impl Config {
         self
     }
 
+    /// How soon after each other an object that failed may be reconciled early because related objects change: at
+    /// once, then after 1 s, doubling up to 30 s, by default. A success starts this over.
+    ///
+    /// What the object waits for may be done at any moment, and a child that changes all the time must not undo
+    /// the backoff. Requests and changes of the object's desired state are not spaced. No jitter is added.
+    #[must_use]
+    pub fn early(mut self, pauses: Backoff) -> Self {
+        self.queue = self.queue.early(pauses);
+        self
+    }
+
     /// How many reconciles may start per second, for all objects together; unlimited by default.
     #[must_use]
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
@@ -117,7 +128,7 @@ impl Config {
     ///
     /// A loop is an object that is reconciled again and again because of what its own reconciles
     /// write, or because somebody else takes that back. It is looked for by default, in what is written
-    /// through a [tracked client](crate::client): see [`loops`](crate::loops).
+    /// through a [tracked client](crate::client), and otherwise in when events come: see [`loops`](crate::loops).
     #[must_use]
     pub fn loops(mut self, loops: impl Into<Option<loops::Config>>) -> Self {
         self.loops = loops.into();

@@ -10,7 +10,10 @@ use homeostat_core::unseen::{Expected, Sight};
 use kube::Resource;
 use std::{
     hash::Hash,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 /// A cache that reconcilers read, or that wakes them.
@@ -35,6 +38,8 @@ pub(super) trait View: Send + Sync {
 #[derive(Default)]
 pub(super) struct Covers {
     covers: RwLock<Vec<(usize, Cover)>>,
+    /// Whether the client of the runs tells what they write.
+    tracked: AtomicBool,
     pub(super) listener: Arc<Listener>,
 }
 
@@ -116,6 +121,15 @@ impl Covers {
             }
         }
         expected
+    }
+
+    /// Takes in that a run has used a client that tells what it writes.
+    pub(super) fn set_tracked(&self) {
+        self.tracked.store(true, Relaxed);
+    }
+
+    pub(super) fn are_tracked(&self) -> bool {
+        self.tracked.load(Relaxed)
     }
 
     /// What each cache has come to.

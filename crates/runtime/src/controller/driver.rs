@@ -44,7 +44,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 use tokio::{
-    task::futures::TaskLocalFuture,
+    task::{futures::TaskLocalFuture, yield_now},
     time::{Instant, sleep_until},
 };
 use tracing::instrument::Instrumented;
@@ -55,6 +55,9 @@ const BATCH: usize = 256;
 const RESULTS: usize = 1024;
 /// How many events are handled before the reader of the stream gets a result that is there.
 const EVENTS_PER_POLL: usize = 64;
+/// How many events are handled before the tasks next to this one get their turn. Reconcilers that ask to run again
+/// at once, and ever so often, give reason enough never to pause.
+const EVENTS_PER_TURN: usize = 64;
 
 /// How a controller is told to stop.
 #[derive(Debug, Clone, Copy)]
@@ -139,6 +142,10 @@ where
     wake: Option<Time>,
     /// When runs are cancelled, once the controller stops.
     deadline: Option<Time>,
+    /// How many events were handled since others had their turn.
+    handled: usize,
+    /// Whose turn it is among the events.
+    sources_first: bool,
     origin: Instant,
     random: fastrand::Rng,
 }
@@ -237,6 +244,8 @@ where
             results: VecDeque::new(),
             wake: None,
             deadline: None,
+            handled: 0,
+            sources_first: false,
             origin,
             random: fastrand::Rng::new(),
         }
@@ -255,6 +264,7 @@ where
     /// Every call does all the work that is there before it returns a result, so a reader that
     /// comes rarely slows down the start of runs as little as possible.
     async fn next_item(&mut self) -> Option<Item<K, Fut::Error, Q>> {
+        self.take_turns().await;
         for _ in 0..EVENTS_PER_POLL {
             self.start_due();
             if self.is_over() {
@@ -275,6 +285,16 @@ where
             }
             let event = self.next_event().await;
             self.handle(event);
+            self.take_turns().await;
+        }
+    }
+
+    /// Lets other tasks go on now and then. This may be all that runs on its thread, and have something to do all
+    /// the time.
+    async fn take_turns(&mut self) {
+        if self.handled >= EVENTS_PER_TURN {
+            self.handled = 0;
+            yield_now().await;
         }
     }
 
@@ -284,6 +304,14 @@ where
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
+        // Runs that end at once must not hide what sources say, nor the other way round.
+        self.sources_first = !self.sources_first;
+        if self.sources_first
+            && let Some(intake) = &mut self.intake
+            && let Some(signals) = intake.next().now_or_never()
+        {
+            return signals.map_or(Event::SourcesEnded, Event::Signals);
+        }
         let (wake, deadline) = (self.instant(self.wake), self.instant(self.deadline));
         let intake = async {
             match &mut self.intake {
@@ -306,6 +334,7 @@ where
     }
 
     fn handle(&mut self, event: Event<Fut::Error, Q>) {
+        self.handled += 1;
         match event {
             Event::Signals(signals) => {
                 for (source, signal) in signals {
@@ -316,7 +345,12 @@ where
             Event::Woken => self.wake = None,
             // What follows from it is done before anything is started.
             Event::CacheMoved => {}
-            Event::SourcesEnded => self.intake = None,
+            Event::SourcesEnded => {
+                // What somebody asked for runs; timers have nothing to wait for any more.
+                self.intake = None;
+                let now = self.now();
+                self.queue.drain(now);
+            }
             Event::Stop(Stop::Gracefully) => {
                 self.close();
                 let timeout = self.config.shutdown_timeout;

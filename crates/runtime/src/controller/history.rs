@@ -90,6 +90,8 @@ pub struct Next {
     pub failures: u32,
     /// Whether it is held back because it failed.
     pub backing_off: bool,
+    /// Whether it failed in a way that only somebody else can mend, so that it waits for a change.
+    pub awaits_change: bool,
     /// How much longer it runs less often because it is in a loop.
     pub damped_for: Option<Duration>,
 }
@@ -144,6 +146,7 @@ pub(super) struct Standing {
     pub(super) next_run: Option<Time>,
     pub(super) failures: u32,
     pub(super) backing_off: bool,
+    pub(super) parked: bool,
     pub(super) damped_until: Option<Time>,
 }
 
@@ -315,6 +318,7 @@ impl Standing {
             run_in: self.next_run.map(|at| at.since(now)),
             failures: self.failures,
             backing_off: self.backing_off,
+            awaits_change: self.parked,
             damped_for: self
                 .damped_until
                 .filter(|&until| until > now)
@@ -387,11 +391,13 @@ impl fmt::Display for PastRun {
 
 impl fmt::Display for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.run_in, self.backing_off) {
-            (Some(time), true) => write!(f, "backs off for {time:.1?}")?,
-            (Some(time), false) => write!(f, "runs again in {time:.1?}")?,
-            (None, true) => write!(f, "backs off until it is changed")?,
-            (None, false) => write!(f, "runs when something happens")?,
+        match self.run_in {
+            Some(time) if self.backing_off => write!(f, "backs off for {time:.1?}")?,
+            Some(time) => write!(f, "runs again in {time:.1?}")?,
+            None if self.awaits_change => {
+                write!(f, "has failed, and waits for a change by somebody else")?;
+            }
+            None => write!(f, "runs when something happens")?,
         }
         if self.failures > 0 {
             write!(f, " after {} failures", self.failures)?;

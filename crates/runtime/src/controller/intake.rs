@@ -120,8 +120,8 @@ async fn forward(
                 tracing::warn!(
                     source = source.label,
                     "the client of a controller does not record what reconcilers write, so their \
-                     next runs do not wait for it, and reconcile loops are not found; make the client \
-                     with homeostat::client::Tracked"
+                     next runs do not wait for it, and reports of reconcile loops cannot say what it \
+                     is; make the client with homeostat::client::Tracked"
                 );
             });
         }
@@ -154,6 +154,7 @@ impl Pauses {
                 None
             }
             Signal::Trigger { .. }
+            | Signal::Passed(_)
             | Signal::TriggerAll
             | Signal::Gone(_)
             | Signal::ObjectFailed(_)

@@ -109,9 +109,11 @@ pub use self::{
 /// - Each watch fails and recovers by itself. Its errors are items of the stream, and the stream
 ///   goes on.
 /// - An object that is gone when its turn comes is not reconciled, and that is no error.
-/// - While an object backs off after an error, only a change of its desired state runs it early:
-///   its generation, labels, annotations, finalizers, the mark of its deletion, or another object
-///   under its name. What reconcilers write into the status does not.
+/// - An object that failed is run early by what others do: at once by a request
+///   ([`reconcile_on`](Self::reconcile_on) and the like) and by a change of its desired state (its generation,
+///   labels, annotations, finalizers, the mark of its deletion, or another object under its name); at once and
+///   then [spaced](Config::early) by a change of a related object. What its own runs write does not run it. The
+///   same holds after an error that waits for a change.
 ///
 /// # Caveats
 ///
@@ -662,8 +664,11 @@ where
             pauses,
             joining: (_, joining),
         } = self;
+        let covers = Arc::<Covers>::default();
         let mut all = match primary {
-            Input::Watch(primary) => vec![primary.source(filter, config.managed_fields)],
+            Input::Watch(primary) => {
+                vec![primary.source(filter, config.managed_fields, &covers)]
+            }
             Input::Stream(objects) => {
                 let objects = filtered(objects, filter);
                 vec![
@@ -685,7 +690,6 @@ where
         }
         let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
         let unsynced = unsynced.map(|(index, _)| index).collect();
-        let covers = Arc::<Covers>::default();
         Setup {
             store,
             dyntype,

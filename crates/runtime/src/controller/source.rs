@@ -5,7 +5,7 @@
 
 use super::{
     ReconcileReason,
-    cover::{Cover, View},
+    cover::{Cover, Covers, View},
     scope::Scope,
 };
 use crate::{
@@ -35,6 +35,9 @@ pub(super) enum Signal<Q = watcher::Error> {
         /// What a watch told, if it did.
         event: Option<Happened>,
     },
+    /// An object of the controller's own kind has changed, in a way that does not matter by the filter. It is told
+    /// only where nobody tells what runs write.
+    Passed(ObjectKey),
     /// Every object is to be reconciled.
     TriggerAll,
     /// An object of the controller's own kind is gone.
@@ -239,7 +242,12 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     /// Fills the store and triggers each object that changed in a way that matters.
-    pub(super) fn source(self, filter: Option<Filter<K>>, managed_fields: bool) -> Source {
+    pub(super) fn source(
+        self,
+        filter: Option<Filter<K>>,
+        managed_fields: bool,
+        covers: &Arc<Covers>,
+    ) -> Source {
         let Self {
             api,
             config,
@@ -249,6 +257,9 @@ where
         let progress = store.progress();
         let (label, cover) = watched(&api, &config, Arc::new(store), progress.clone());
         let mut synced = false;
+        let covers = Arc::clone(covers);
+        let is_of_use =
+            move |signal: &Signal| !matches!(signal, Signal::Passed(_)) || !covers.are_tracked();
         let observations = watcher::observe(api, config, progress);
         let signals = observations.flat_map(move |observation| {
             let signals = match observation {
@@ -269,6 +280,7 @@ where
                     let changes = writer.take_in(slim(event, managed_fields));
                     let mut signals: Vec<_> = changes
                         .filter_map(|change| signal(change, filter.as_deref(), priority, !listed))
+                        .filter(&is_of_use)
                         .collect();
                     synced |= listed;
                     signals.extend(listed.then_some(Signal::Synced));
@@ -449,7 +461,7 @@ fn signal<K: Resource>(
         Change::Added { key, new } => (key, new, true),
         Change::Modified { key, old, new } => {
             if filter.is_some_and(|filter| !matters(filter, &*old.0, &*new.0)) {
-                return None;
+                return single.then_some(Signal::Passed(key));
             }
             let desired = changes_desired_state(&*old.0, &*new.0);
             (key, new, desired)

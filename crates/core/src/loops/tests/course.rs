@@ -159,6 +159,7 @@ fn run(at: Time, writes: Vec<Write>) -> Run {
         started: at,
         causes: vec![Cause::Own],
         failed: false,
+        after: None,
         writes,
     }
 }

@@ -4,6 +4,7 @@ use super::{World, deployment, object, site};
 use crate::loops::{Cause, Config, Form, Object, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 #[track_caller]
 #[expect(
@@ -38,6 +39,35 @@ fn time_in_the_status() -> World {
     let content = |n: u64| json!({ "status": { "phase": "Ready", "lastUpdated": format!("2026-01-01T00:00:{n:02}Z") } });
     let state = |n| object(&content(n), &[("site-operator", fields.clone())]);
     alone(100, &site(), Form::Merge, state, content)
+}
+
+/// R4a: to fail is no excuse where no delay follows from it, and neither is a timer that is none.
+#[test]
+fn failing_and_polling_without_a_delay() {
+    let now = Some(Duration::ZERO);
+    let endings: [(Cause, bool, Option<Duration>); 4] = [
+        // An error policy that waits for a change, and an own write that counts as one.
+        (Cause::Own, true, None),
+        // One that tries again at once.
+        (Cause::Retry, true, now),
+        // A reconciler that does.
+        (Cause::Timer, false, now),
+        (Cause::Timer, false, Some(Config::default().instant)),
+    ];
+    for (cause, failed, after) in endings {
+        let mut world = World::new(Config::default());
+        for n in 1..=40 {
+            let content = |n: u64| json!({ "status": { "lastError": format!("no route to {n}") } });
+            let (before, after_write) = (content(n - 1), content(n));
+            let (before, after_write) = (Some(&before), Some(&after_write));
+            world.write(site(), Form::Merge, content(n), before, after_write);
+            world.end_until(std::slice::from_ref(&cause), failed, after);
+        }
+        assert_eq!(world.reports.len(), 1, "{cause:?}");
+        assert_eq!(*world.reports[0].verdict(), Verdict::NotDeterministic);
+        let delayed = world.delays.iter().filter(|answer| answer.delay.is_some());
+        assert!(delayed.count() > 10, "{cause:?}");
+    }
 }
 
 #[test]

@@ -95,6 +95,18 @@ fn failures_and_what_follows_them() {
     });
 }
 
+/// A delay that can be called one is what a failure and a poll are excused for.
+#[test]
+fn what_waits_before_it_tries_again() {
+    let longer = Config::default().instant + Duration::from_millis(1);
+    for (cause, failed) in [(Cause::Retry, true), (Cause::Timer, false)] {
+        check(|world, n| {
+            write_status(world, n);
+            world.end_until(std::slice::from_ref(&cause), failed, Some(longer));
+        });
+    }
+}
+
 /// Fifteen writes, each in a run of its own that the one before has caused.
 #[test]
 fn steps_that_end() {

@@ -89,7 +89,7 @@ fn a_gate_is_forgotten() {
             1s next: wait until 5s
             5s next: idle
             5s show a: idle
-            5s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 0 }
+            5s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 0 }
         "#]],
     );
 }

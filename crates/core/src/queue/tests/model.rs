@@ -48,6 +48,8 @@ pub(super) enum Step<'a> {
         time: Duration,
     },
     Close,
+    /// The last one that is not `next`, `done` or the time that passes.
+    Drain,
 }
 
 /// What `next` says, taken apart.
@@ -96,12 +98,19 @@ pub(super) struct Model<'a> {
     credit: Duration,
     credit_at: Time,
     closed: bool,
+    draining: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Record<'a> {
     key: char,
     failures: u32,
+    /// Moments in a row.
+    moments: u32,
+    /// The runs before the end of a hold since the last success, and the moment of the next one.
+    early: (u32, Time),
+    /// Whether it need not wait for more triggers.
+    drained: bool,
     /// All since the last start.
     triggers: Vec<Arrival<'a>>,
     timer: Option<Requested>,
@@ -117,8 +126,17 @@ struct Arrival<'a> {
     cause: &'a str,
     class: Class,
     priority: Priority,
-    /// Whether it may start the run, or just comes along.
-    starts: bool,
+    starts: Starts,
+}
+
+/// Whether a trigger may start the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Starts {
+    /// It just comes along.
+    No,
+    /// When the next early run may be.
+    Early,
+    Now,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -138,9 +156,11 @@ enum Phase {
         order: u64,
         lane: Priority,
         timer: Option<Requested>,
+        early: bool,
     },
     Running {
         priority: Priority,
+        early: bool,
         forgotten: bool,
         asked: Option<Requested>,
     },
@@ -219,6 +239,10 @@ impl<'a> Pair<'a> {
                 queue.close();
                 model.closed = true;
             }
+            Step::Drain => {
+                queue.drain(*now);
+                model.drain(*now);
+            }
         }
         Ok(None)
     }
@@ -286,6 +310,7 @@ impl<'a> Model<'a> {
             credit: Duration::MAX,
             credit_at: Time::ORIGIN,
             closed: false,
+            draining: false,
         }
     }
 
@@ -296,6 +321,9 @@ impl<'a> Model<'a> {
             self.records.push(Record {
                 key,
                 failures: 0,
+                moments: 0,
+                early: (0, Time::ORIGIN),
+                drained: false,
                 triggers: Vec::new(),
                 timer: None,
                 gate: None,
@@ -307,9 +335,15 @@ impl<'a> Model<'a> {
         let record = self.record(key);
 
         let held = matches!(record.phase, Phase::Waiting { .. })
-            && record.timer.is_some_and(|timer| timer.hold)
-            && !record.triggers.iter().any(|trigger| trigger.starts);
-        let starts = class == Class::Desired || !held;
+            && record.timer.is_some_and(|timer| timer.hold);
+        let mut before = record.triggers.iter().map(|trigger| trigger.starts);
+        let starts = if !held || class == Class::Desired || before.any(|it| it == Starts::Now) {
+            Starts::Now
+        } else if record.ends_early(class) || record.is_asked() {
+            Starts::Early
+        } else {
+            Starts::No
+        };
         if class == Class::Desired && record.damped.is_some_and(|(_, firm)| !firm) {
             record.damped = None;
         }
@@ -321,12 +355,12 @@ impl<'a> Model<'a> {
             starts,
         });
         match &mut record.phase {
-            Phase::Waiting { order: place } if starts => *place = order,
+            Phase::Waiting { order: place } if starts != Starts::No => *place = order,
             Phase::Ready {
                 since,
                 order: place,
                 lane,
-                timer: _,
+                ..
             } => {
                 if priority == Priority::Normal && *lane == Priority::Low && *since + ageing > now {
                     (*lane, *place) = (Priority::Normal, order);
@@ -345,6 +379,9 @@ impl<'a> Model<'a> {
             self.records.push(Record {
                 key,
                 failures: 0,
+                moments: 0,
+                early: (0, Time::ORIGIN),
+                drained: false,
                 triggers: Vec::new(),
                 timer: None,
                 gate: None,
@@ -387,6 +424,30 @@ impl<'a> Model<'a> {
         }
         self.settle(key);
         self.clear(key);
+    }
+
+    /// In the order of the queue's places, in which they were added if nothing was removed before.
+    fn drain(&mut self, now: Time) {
+        self.pass(now);
+        self.draining = true;
+        let keys: Vec<char> = self.records.iter().map(|record| record.key).collect();
+        for key in keys {
+            let order = self.number();
+            let record = self.record(key);
+            record.drained = true;
+            if let Phase::Waiting { order: place } = &mut record.phase {
+                *place = order;
+                (record.timer, record.failures, record.damped) = (None, 0, None);
+                if !record.is_asked() {
+                    record.triggers.clear();
+                }
+                for trigger in &mut record.triggers {
+                    trigger.starts = Starts::Now;
+                }
+            }
+            self.settle(key);
+            self.clear(key);
+        }
     }
 
     fn damp(&mut self, key: char, until: Time, firm: bool) {
@@ -433,7 +494,13 @@ impl<'a> Model<'a> {
             self.credit -= Duration::from_secs_f64(1.0 / limit.per_second);
         }
         let record = self.record(key);
-        let Phase::Ready { since, timer, .. } = record.phase else {
+        let Phase::Ready {
+            since,
+            timer,
+            early,
+            ..
+        } = record.phase
+        else {
             unreachable!("it is ready")
         };
         let triggers = std::mem::take(&mut record.triggers);
@@ -445,6 +512,7 @@ impl<'a> Model<'a> {
             .expect("something made it ready");
         record.phase = Phase::Running {
             priority,
+            early,
             forgotten: false,
             asked: None,
         };
@@ -470,10 +538,12 @@ impl<'a> Model<'a> {
     fn done(&mut self, now: Time, key: char, outcome: Outcome, random: f64) {
         self.pass(now);
         let order = self.number();
-        let backoff = self.config.backoff;
+        let config = self.config.clone();
+        let draining = self.draining;
         let record = self.record(key);
         let Phase::Running {
             priority,
+            early,
             forgotten,
             asked,
         } = record.phase
@@ -482,42 +552,42 @@ impl<'a> Model<'a> {
         };
         record.phase = Phase::Waiting { order };
         record.timer = None;
-        if !forgotten {
-            let (after, hold) = match (outcome.action, outcome.failed) {
-                (Action::AwaitChange, _) => (None, false),
-                (Action::Requeue(after), failed) => (Some(after), failed),
-                (Action::Backoff { at_least }, _) => {
-                    let delay = backoff.delay(record.failures + 1, random);
-                    (Some(at_least.map_or(delay, |floor| floor.max(delay))), true)
-                }
-                (Action::Soon, _) => (Some(backoff.soon(random)), true),
+        let (forgotten, asked) = (forgotten || draining, asked.filter(|_| !draining));
+        let held = if forgotten {
+            None
+        } else {
+            record.held(early, outcome, &config, random)
+        };
+        let requested = |after, hold| Requested {
+            at: now + after,
+            hold,
+            priority,
+        };
+        if let Some((delay, failures)) = held {
+            record.failures = failures;
+            record.timer = Some(requested(delay, true));
+            if early {
+                let runs = record.early.0 + 1;
+                record.early = (runs, now + config.early.delay(runs, 0.0));
+            }
+            // What came during the run waits, unless somebody else is behind any of it.
+            let classes = record.triggers.iter().map(|trigger| trigger.class);
+            let starts = match classes.max() {
+                Some(Class::Desired) => Starts::Now,
+                Some(class) if record.ends_early(class) => Starts::Early,
+                Some(_) | None => Starts::No,
             };
-            record.failures = match outcome.action {
-                Action::Soon => record.failures,
-                Action::Requeue(_) | Action::Backoff { .. } if hold => record.failures + 1,
-                Action::Requeue(_) | Action::Backoff { .. } | Action::AwaitChange => 0,
-            };
-            let requested = |after| Requested {
-                at: now + after,
-                hold,
-                priority,
-            };
-            record.timer = after.map(requested);
-        }
-        if let Some(asked) = asked
-            && record.timer.is_none_or(|timer| !timer.hold)
-        {
-            record.timer = Some(asked.or(record.timer));
-        }
-        let held = record.timer.is_some_and(|timer| timer.hold);
-        if held
-            && !record
-                .triggers
-                .iter()
-                .any(|trigger| trigger.class == Class::Desired)
-        {
             for trigger in &mut record.triggers {
-                trigger.starts = false;
+                trigger.starts = starts;
+            }
+        } else {
+            (record.failures, record.moments) = (0, 0);
+            record.early = (0, Time::ORIGIN);
+            if let (Action::Requeue(after), false) = (outcome.action, forgotten) {
+                record.timer = Some(requested(after, false));
+            }
+            if let Some(asked) = asked {
+                record.timer = Some(asked.or(record.timer));
             }
         }
         self.settle(key);
@@ -532,8 +602,10 @@ impl<'a> Model<'a> {
                 record.triggers.clear();
                 record.failures = 0;
                 (record.gate, record.damped) = (None, None);
+                (record.moments, record.early) = (0, (0, Time::ORIGIN));
                 record.phase = Phase::Running {
                     priority,
+                    early: false,
                     forgotten: true,
                     asked: None,
                 };
@@ -553,6 +625,7 @@ impl<'a> Model<'a> {
         Counts {
             waiting: count(State::Waiting),
             backing_off: count(State::BackingOff),
+            parked: count(State::Parked),
             ready: count(State::Ready),
             running: count(State::Running),
         }
@@ -634,7 +707,11 @@ impl<'a> Model<'a> {
         let priorities = record.triggers.iter().map(|trigger| trigger.priority);
         let priorities = priorities.chain(timer.map(|timer| timer.priority));
         let lane = priorities.max().expect("something made it ready");
+        let held = record.timer.is_some_and(|timer| timer.hold);
+        let mut starts = record.triggers.iter().map(|trigger| trigger.starts);
+        let early = held && timer.is_none() && starts.all(|starts| starts != Starts::Now);
         record.phase = Phase::Ready {
+            early,
             since,
             order,
             lane,
@@ -694,14 +771,56 @@ impl Requested {
 }
 
 impl Record<'_> {
+    /// For how long it is held after a run, and how many failures there are by then.
+    fn held(
+        &mut self,
+        early: bool,
+        outcome: Outcome,
+        config: &Config,
+        random: f64,
+    ) -> Option<(Duration, u32)> {
+        let (failures, moments) = (self.failures, self.moments);
+        let row = if early { failures.max(1) } else { failures + 1 };
+        let delay = config.backoff.delay(row, random);
+        self.moments = 0;
+        match (outcome.action, outcome.failed) {
+            (Action::AwaitChange | Action::Requeue(_), false) => None,
+            (Action::AwaitChange, true) => Some((Duration::MAX, 0)),
+            (Action::Requeue(after), true) => {
+                let hot = after <= Duration::from_millis(100) && row > 10;
+                let least = config.backoff.delay(if hot { row - 10 } else { 1 }, random);
+                Some((if hot { least.max(after) } else { after }, row))
+            }
+            (Action::Soon, _) => {
+                self.moments = moments + 1;
+                let chance = moments < 100;
+                Some(if chance {
+                    (config.backoff.soon(random), failures)
+                } else {
+                    (delay, row)
+                })
+            }
+            (Action::Backoff { at_least }, _) => {
+                Some((at_least.map_or(delay, |floor| floor.max(delay)), row))
+            }
+        }
+    }
+
     fn due(&self, config: &Config) -> Option<Time> {
-        let mut starting = self.triggers.iter().filter(|trigger| trigger.starts);
+        let counts = |trigger: &&Arrival<'_>| trigger.starts != Starts::No;
+        let mut starting = self.triggers.iter().filter(counts);
         let first = starting.next();
         let last = starting.next_back().or(first);
         let max_wait = config.debounce_max_wait.unwrap_or(config.debounce * 10);
         let window = first.zip(last).map(|(first, last)| {
             let (rested, latest) = (last.at + config.debounce, first.at + max_wait);
-            rested.min(latest)
+            let start = rested.min(latest);
+            let now = self.triggers.iter().any(|it| it.starts == Starts::Now);
+            match now {
+                _ if self.drained => Time::ORIGIN,
+                true => start,
+                false => start.max(self.early.1),
+            }
         });
         let timer = self.timer.map(|timer| timer.at);
         let asked = [window, timer].into_iter().flatten();
@@ -724,10 +843,31 @@ impl Record<'_> {
         match self.phase {
             Phase::Ready { .. } => State::Ready,
             Phase::Running { .. } => State::Running,
+            Phase::Waiting { .. } if self.is_parked() => State::Parked,
             Phase::Waiting { .. } if self.timer.is_some_and(|timer| timer.hold) => {
                 State::BackingOff
             }
             Phase::Waiting { .. } => State::Waiting,
+        }
+    }
+
+    fn is_parked(&self) -> bool {
+        self.timer
+            .is_some_and(|timer| timer.hold && timer.at == Time::MAX)
+    }
+
+    /// Whether somebody asks for a run before the end of a hold.
+    fn is_asked(&self) -> bool {
+        let mut triggers = self.triggers.iter();
+        triggers.any(|trigger| trigger.starts != Starts::No)
+    }
+
+    /// Whether triggers of this class end its hold early.
+    fn ends_early(&self, class: Class) -> bool {
+        match class {
+            Class::Own => false,
+            Class::Status => self.is_parked(),
+            Class::Related | Class::Desired => true,
         }
     }
 

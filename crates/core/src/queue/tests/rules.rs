@@ -32,7 +32,7 @@ fn first_in_first_out() {
             0s next: run c ["created"] ready since 0ns
             0s next: idle
             1s show b: idle
-            1s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 2 }
+            1s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 2 }
         "#]],
     );
 }
@@ -308,8 +308,8 @@ fn a_requeue_after_forever_is_no_timer() {
             1s show a: idle
             1s next: idle
             2s next: run a ["two"] ready since 2s
-            2s show a: BackingOff, next run None, failures 1, []
-            2s counts: Counts { waiting: 0, backing_off: 1, ready: 0, running: 0 }
+            2s show a: Parked, next run None, failures 1, []
+            2s counts: Counts { waiting: 0, backing_off: 0, parked: 1, ready: 0, running: 0 }
             2s next: idle
             3s next: idle
             4s next: run a ["child", "spec"] ready since 4s, failures 1
@@ -506,7 +506,7 @@ fn what_ends_a_row_of_failures() {
         failure await
         0s next: run a ["one"] ready since 0ns
         1s next: run a [] ready since 1s, Retry, failures 1
-        1s show a: idle
+        1s show a: Parked, next run None, failures 0, []
         5s next: run a ["spec"] ready since 5s
         failure backoff
         0s next: run a ["one"] ready since 0ns
@@ -673,12 +673,262 @@ fn a_moment_is_no_failure() {
             0.5s next: run a ["child"] ready since 500ms, Retry
             0.5s next: run a ["spec"] ready since 500ms
             2s next: run a [] ready since 2s, Retry, failures 1
-            2s counts: Counts { waiting: 0, backing_off: 1, ready: 0, running: 0 }
+            2s counts: Counts { waiting: 0, backing_off: 1, parked: 0, ready: 0, running: 0 }
             2.2s next: run a [] ready since 2.125s, Retry, failures 1
             3s show a: BackingOff, next run Some(5s), failures 2, []
             5s next: run a [] ready since 5s, Retry, failures 2
             5.2s next: run a [] ready since 5.125s, Retry, failures 2
             6s show a: idle
+        "#]],
+    );
+}
+
+/// After a hundred of them in a row it is no chance any more.
+#[test]
+fn moments_in_a_row_are_a_failure() {
+    let mut steps = vec![String::from("0s add a one\n")];
+    let mut at = 0.0;
+    for nth in 1..=103 {
+        steps.push(format!("{at}s next\n {at}s done a failure soon\n"));
+        at += match nth {
+            ..=100 => 0.125,
+            101 => 1.0,
+            _ => 2.0,
+        };
+    }
+    steps.push(format!("{at}s show a\n {at}s forget a\n"));
+    let said = transcript(&steps.concat());
+    let last = said.lines().skip(99).collect::<Vec<_>>().join("\n");
+    expect![[r#"
+        12.375s next: run a [] ready since 12.375s, Retry
+        12.5s next: run a [] ready since 12.5s, Retry
+        13.5s next: run a [] ready since 13.5s, Retry, failures 1
+        15.5s next: run a [] ready since 15.5s, Retry, failures 2
+        17.5s show a: BackingOff, next run Some(19.5s), failures 3, []"#]]
+    .assert_eq(&last);
+}
+
+/// An error policy that always says "at once" is no hot loop.
+#[test]
+fn failing_at_once_is_slowed_down() {
+    let mut steps = vec![String::from("0s add a one\n")];
+    steps.extend((0..10).map(|_| "0s next\n 0s done a failure requeue 0s\n".to_owned()));
+    let mut at = 0;
+    for delay in [0, 1, 2, 4, 8, 16, 32, 64] {
+        at += delay;
+        steps.push(format!(
+            "{at}s next\n {at}s done a failure requeue 50ms\n {at}s show a\n"
+        ));
+    }
+    check(
+        &steps.concat(),
+        expect![[r#"
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a [] ready since 0ns, Retry, failures 1
+        0s next: run a [] ready since 0ns, Retry, failures 2
+        0s next: run a [] ready since 0ns, Retry, failures 3
+        0s next: run a [] ready since 0ns, Retry, failures 4
+        0s next: run a [] ready since 0ns, Retry, failures 5
+        0s next: run a [] ready since 0ns, Retry, failures 6
+        0s next: run a [] ready since 0ns, Retry, failures 7
+        0s next: run a [] ready since 0ns, Retry, failures 8
+        0s next: run a [] ready since 0ns, Retry, failures 9
+        0s next: run a [] ready since 0ns, Retry, failures 10
+        0s show a: BackingOff, next run Some(1s), failures 11, []
+        1s next: run a [] ready since 1s, Retry, failures 11
+        1s show a: BackingOff, next run Some(3s), failures 12, []
+        3s next: run a [] ready since 3s, Retry, failures 12
+        3s show a: BackingOff, next run Some(7s), failures 13, []
+        7s next: run a [] ready since 7s, Retry, failures 13
+        7s show a: BackingOff, next run Some(15s), failures 14, []
+        15s next: run a [] ready since 15s, Retry, failures 14
+        15s show a: BackingOff, next run Some(31s), failures 15, []
+        31s next: run a [] ready since 31s, Retry, failures 15
+        31s show a: BackingOff, next run Some(63s), failures 16, []
+        63s next: run a [] ready since 63s, Retry, failures 16
+        63s show a: BackingOff, next run Some(127s), failures 17, []
+        127s next: run a [] ready since 127s, Retry, failures 17
+        127s show a: BackingOff, next run Some(255s), failures 18, []
+    "#]],
+    );
+}
+
+// === What others do ===
+
+/// R5: what a key has to do with changes all the time, whatever the policy says. The runs are spaced, and
+/// neither raise the count of failures nor bring the next attempt forward.
+#[test]
+fn a_flapping_relation_is_no_hot_loop() {
+    let outcomes = [
+        "failure backoff",
+        "failure requeue 300s",
+        "failure await",
+        "success backoff",
+    ];
+    let said = outcomes.map(|outcome| {
+        let mut steps = vec![format!("0s add a one\n 0s next\n 0s done a {outcome}\n")];
+        let mut runs = Vec::new();
+        // Two changes each second.
+        for half in 1..1200 {
+            let at = f64::from(half) / 2.0;
+            steps.push(format!("{at}s add a child related\n {at}s next\n"));
+            let said = transcript(&steps.concat());
+            if said
+                .lines()
+                .last()
+                .is_some_and(|line| line.contains("run a"))
+            {
+                steps.push(format!("{at}s done a {outcome}\n"));
+                runs.push(at);
+            }
+            if runs.len() > 12 {
+                break;
+            }
+        }
+        format!("{outcome}: {runs:?}\n")
+    });
+    expect![[r#"
+        failure backoff: [0.5, 1.5, 2.0, 4.0, 4.5, 8.5, 9.0, 17.0, 17.5, 33.5, 34.0, 64.0, 94.0]
+        failure requeue 300s: [0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5, 121.5, 151.5, 181.5, 211.5, 241.5]
+        failure await: [0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5, 121.5, 151.5, 181.5, 211.5, 241.5]
+        success backoff: [0.5, 1.5, 2.0, 4.0, 4.5, 8.5, 9.0, 17.0, 17.5, 33.5, 34.0, 64.0, 94.0]
+    "#]].assert_eq(&said.concat());
+}
+
+/// A success starts the spacing over, and nothing else does.
+#[test]
+fn what_ends_the_spacing() {
+    let outcomes = [
+        "success await",
+        "success requeue 1s",
+        "success backoff",
+        "failure await",
+        "failure soon",
+        "failure requeue 100s",
+    ];
+    let said = outcomes.map(|outcome| {
+        let said = transcript(&format!(
+            "
+            0s add a one
+            0s next
+            0s done a failure requeue 100s
+            0s add a child related
+            0s next
+            0s done a failure requeue 100s
+            0s add a spec desired
+            0s next
+            0s done a {outcome}
+            0s add a child related
+            0s next
+            0s show a
+            "
+        ));
+        format!("{outcome}\n{said}")
+    });
+    expect![[r#"
+        success await
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: run a ["child"] ready since 0ns
+        0s show a: Running, next run None, failures 0, []
+        success requeue 1s
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: run a ["child"] ready since 0ns
+        0s show a: Running, next run None, failures 0, []
+        success backoff
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: wait until 1s
+        0s show a: BackingOff, next run Some(1s), failures 2, ["child"]
+        failure await
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: wait until 1s
+        0s show a: Parked, next run Some(1s), failures 0, ["child"]
+        failure soon
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: wait until 125ms
+        0s show a: BackingOff, next run Some(125ms), failures 1, ["child"]
+        failure requeue 100s
+        0s next: run a ["one"] ready since 0ns
+        0s next: run a ["child"] ready since 0ns, failures 1
+        0s next: run a ["spec"] ready since 0ns, failures 1
+        0s next: wait until 1s
+        0s show a: BackingOff, next run Some(1s), failures 2, ["child"]
+    "#]]
+    .assert_eq(&said.concat());
+}
+
+/// R4a: own writes end no hold, a foreign status only one without a timer, and all others both.
+#[test]
+fn who_ends_which_hold() {
+    let mut said = String::new();
+    for outcome in ["backoff", "await"] {
+        for class in ["", "status", "related", "desired"] {
+            for during in [true, false] {
+                let add = format!("1s add a it {class}\n");
+                let done = format!("1s done a failure {outcome}\n");
+                let steps = if during { add + &done } else { done + &add };
+                let said_now = transcript(&format!("1s add a one\n 1s next\n {steps} 1s next\n"));
+                let last = said_now.lines().last().unwrap_or_default();
+                said += &format!("{outcome}, {class:?}, during {during}: {last}\n");
+            }
+        }
+    }
+    expect![[r#"
+        backoff, "", during true: 1s next: wait until 2s
+        backoff, "", during false: 1s next: wait until 2s
+        backoff, "status", during true: 1s next: wait until 2s
+        backoff, "status", during false: 1s next: wait until 2s
+        backoff, "related", during true: 1s next: run a ["it"] ready since 1s, failures 1
+        backoff, "related", during false: 1s next: run a ["it"] ready since 1s, failures 1
+        backoff, "desired", during true: 1s next: run a ["it"] ready since 1s, failures 1
+        backoff, "desired", during false: 1s next: run a ["it"] ready since 1s, failures 1
+        await, "", during true: 1s next: idle
+        await, "", during false: 1s next: idle
+        await, "status", during true: 1s next: run a ["it"] ready since 1s
+        await, "status", during false: 1s next: run a ["it"] ready since 1s
+        await, "related", during true: 1s next: run a ["it"] ready since 1s
+        await, "related", during false: 1s next: run a ["it"] ready since 1s
+        await, "desired", during true: 1s next: run a ["it"] ready since 1s
+        await, "desired", during false: 1s next: run a ["it"] ready since 1s
+    "#]]
+    .assert_eq(&said);
+}
+
+/// A change of the desired state does not wait for the spacing of others, and a failure then lengthens the row.
+#[test]
+fn a_desired_trigger_overtakes_a_spaced_one() {
+    check(
+        "
+        0s add a one
+        0s next
+        0s done a failure backoff 100s
+        1s add a child related
+        1s next
+        1s done a failure backoff 100s
+        1s add a child related
+        1s show a
+        1s next
+        1.5s add a spec desired
+        1.5s next
+        1.5s done a failure backoff 100s
+        1.5s show a
+        ",
+        expect![[r#"
+            0s next: run a ["one"] ready since 0ns
+            1s next: run a ["child"] ready since 1s, failures 1
+            1s show a: BackingOff, next run Some(2s), failures 1, ["child"]
+            1s next: wait until 2s
+            1.5s next: run a ["child", "spec"] ready since 1.5s, failures 1
+            1.5s show a: BackingOff, next run Some(101.5s), failures 2, []
         "#]],
     );
 }
@@ -816,7 +1066,7 @@ fn concurrency_is_bounded() {
             0s next: run a ["one"] ready since 0ns
             0s next: run b ["one"] ready since 0ns
             0s next: idle
-            0s counts: Counts { waiting: 0, backing_off: 0, ready: 1, running: 2 }
+            0s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 1, running: 2 }
             1s next: run c ["one"] ready since 0ns
             1s next: idle
             2s next: run a [] ready since 2s, Requeue
@@ -860,7 +1110,7 @@ fn concurrency_of_zero_is_unbounded() {
             0s next: run x ["one"] ready since 0ns
             0s next: run y ["one"] ready since 0ns
             0s next: run z ["one"] ready since 0ns
-            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 26 }
+            0s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 26 }
         "#]],
     );
 }
@@ -924,8 +1174,8 @@ fn forgetting_leaves_nothing() {
             0s show x: BackingOff, next run Some(1s), failures 1, []
             0s show x: idle
             0s next: run a ["ready"] ready since 0ns
-            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 1 }
-            0s counts: Counts { waiting: 0, backing_off: 0, ready: 0, running: 0 }
+            0s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 1 }
+            0s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 0 }
         "#]],
     );
 }
@@ -979,9 +1229,9 @@ fn closing() {
         expect![[r#"
             0s next: run a ["one"] ready since 0ns
             0s next: idle
-            1s counts: Counts { waiting: 0, backing_off: 0, ready: 2, running: 1 }
+            1s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 2, running: 1 }
             1s next: idle
-            1s counts: Counts { waiting: 0, backing_off: 0, ready: 3, running: 0 }
+            1s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 3, running: 0 }
         "#]],
     );
 }
@@ -996,7 +1246,7 @@ fn time_does_not_go_backwards() {
     let trigger = |key| Trigger {
         key,
         cause: (),
-        class: Class::Other,
+        class: Class::Own,
         priority: Priority::Normal,
     };
     queue.add(second(10), trigger('a'));
@@ -1012,6 +1262,57 @@ fn time_does_not_go_backwards() {
     assert_eq!(queue.next(second(4)), Next::WaitUntil(second(12)));
 }
 
+/// No timer counts any more, and each trigger still leads to a run.
+#[test]
+fn draining() {
+    check(
+        "
+        concurrency 1
+        debounce 5s
+        0s add a held
+        5s next
+        5s done a failure backoff 100s
+        5s add b requeues
+        10s next
+        10s done b success requeue 100s
+        10s add c parks
+        15s next
+        15s done c failure await
+        15s add a own
+        15s add c child related
+        15s add d debounced
+        15s add e waits
+        20s next
+        20s counts
+        20s drain
+        20s counts
+        20s done c failure requeue 0s
+        20s next
+        20s done d success requeue 0s
+        20s next
+        20s add e again
+        20s done e failure backoff
+        20s next
+        20s done e success backoff
+        20s next
+        20s counts
+        ",
+        expect![[r#"
+            5s next: run a ["held"] ready since 5s
+            10s next: run b ["requeues"] ready since 10s
+            15s next: run c ["parks"] ready since 15s
+            20s next: run c ["child"] ready since 20s
+            20s counts: Counts { waiting: 1, backing_off: 1, parked: 0, ready: 2, running: 1 }
+            20s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 2, running: 1 }
+            20s next: run d ["debounced"] ready since 20s
+            20s next: run e ["waits"] ready since 20s
+            20s next: run e ["again"] ready since 20s
+            20s next: idle
+            20s counts: Counts { waiting: 0, backing_off: 0, parked: 0, ready: 0, running: 0 }
+        "#]],
+    );
+}
+
 /// Nothing piles up however often a key is triggered, rescheduled and forgotten.
 #[test]
 fn a_busy_key_takes_the_place_of_one() {
@@ -1020,7 +1321,7 @@ fn a_busy_key_takes_the_place_of_one() {
     let trigger = |cause| Trigger {
         key: 'a',
         cause,
-        class: Class::Other,
+        class: Class::Own,
         priority: Priority::Low,
     };
     for round in 0..10_000 {

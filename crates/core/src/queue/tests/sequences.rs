@@ -85,7 +85,8 @@ impl Promises {
             | Step::Open { .. }
             | Step::Damp { .. }
             | Step::Pass { .. }
-            | Step::Close => {}
+            | Step::Close
+            | Step::Drain => {}
         }
     }
 
@@ -97,7 +98,9 @@ impl Promises {
     /// Never two runs of a key at once, and never a failure counted that was none.
     fn started(&mut self, key: char, failures: u32) -> Result<(), TestCaseError> {
         prop_assert!(self.running.insert(key), "{key} runs twice");
-        prop_assert_eq!(self.failures.get(&key).copied().unwrap_or(0), failures);
+        // Runs that come early do not count, unless there is nothing else.
+        let promised = self.failures.get(&key).copied().unwrap_or(0);
+        prop_assert!(failures <= promised && (failures == 0) == (promised == 0));
         self.triggered.remove(&key);
         Ok(())
     }
@@ -166,7 +169,7 @@ fn drain(
         }
     }
     for (key, entry) in pair.queue.entries() {
-        prop_assert_eq!((entry.state, entry.next_run), (State::BackingOff, None));
+        prop_assert_eq!((entry.state, entry.next_run), (State::Parked, None));
         promises.triggered.remove(key);
     }
     prop_assert!(
@@ -208,7 +211,8 @@ fn config() -> impl Strategy<Value = Config> {
 
 fn wish() -> impl Strategy<Value = Wish> {
     let key = || prop::char::range(*KEYS.start(), *KEYS.end());
-    let class = select(&[Class::Desired, Class::Other][..]);
+    let classes = [Class::Own, Class::Status, Class::Related, Class::Desired];
+    let class = select(classes.to_vec());
     let priority = select(&[Priority::Normal, Priority::Low][..]);
     let add =
         (key(), select(&CAUSES[..]), class, priority).prop_map(|(key, cause, class, priority)| {

@@ -7,10 +7,16 @@ use std::fmt::Write;
 use std::time::Duration;
 
 const KEYS: [char; 3] = ['a', 'b', 'c'];
-const STEPS: usize = 6;
+
+/// Three keys and six steps.
+const WIDE: (usize, usize) = (3, 6);
+/// One key, for what takes more steps to come about.
+const DEEP: (usize, usize) = (1, 8);
 
 /// What can happen in a world.
 struct World {
+    /// How many keys there are, and how many steps each script has.
+    size: (usize, usize),
     config: Config,
     triggers: &'static [(&'static str, Class, Priority)],
     outcomes: &'static [Outcome],
@@ -23,12 +29,15 @@ struct World {
 }
 
 const SPEC: (&str, Class, Priority) = ("spec", Class::Desired, Priority::Normal);
-const CHILD: (&str, Class, Priority) = ("child", Class::Other, Priority::Normal);
-const LIST: (&str, Class, Priority) = ("list", Class::Other, Priority::Low);
+const CHILD: (&str, Class, Priority) = ("child", Class::Own, Priority::Normal);
+const RELATED: (&str, Class, Priority) = ("related", Class::Related, Priority::Normal);
+const STATUS: (&str, Class, Priority) = ("status", Class::Status, Priority::Normal);
+const LIST: (&str, Class, Priority) = ("list", Class::Own, Priority::Low);
 
 const AWAIT: Outcome = Outcome::success(Action::AwaitChange);
 const REQUEUE: Outcome = Outcome::success(Action::Requeue(Duration::from_secs(2)));
 const BACKOFF: Outcome = Outcome::failure(Action::Backoff { at_least: None });
+const GIVE_UP: Outcome = Outcome::failure(Action::AwaitChange);
 const SOON: Outcome = Outcome::failure(Action::Soon);
 const FIXED: Outcome = Outcome::failure(Action::Requeue(Duration::from_secs(2)));
 
@@ -52,7 +61,7 @@ impl World {
         path: &mut Vec<Step<'static>>,
     ) -> usize {
         let mut count = 1;
-        if path.len() == STEPS {
+        if path.len() == self.size.1 {
             return count;
         }
         for step in self.steps(pair, named, path.last()) {
@@ -78,7 +87,7 @@ impl World {
                 | Step::Open { .. }
                 | Step::Damp { .. }
                 | Step::Pass { .. } => named,
-                Step::Close => unreachable!("no world is closed"),
+                Step::Close | Step::Drain => unreachable!("no world comes to its end"),
             };
             count += self.explore_from(&pair, named, path);
             path.pop();
@@ -88,7 +97,7 @@ impl World {
 
     fn steps(&self, pair: &Pair<'_>, named: usize, last: Option<&Step<'_>>) -> Vec<Step<'static>> {
         let mut steps = Vec::new();
-        for &key in &KEYS[..KEYS.len().min(named + 1)] {
+        for &key in &KEYS[..self.size.0.min(named + 1)] {
             for &(cause, class, priority) in self.triggers {
                 steps.push(Step::Add {
                     key,
@@ -151,6 +160,7 @@ fn config() -> Config {
 #[test]
 fn outcomes() {
     let world = World {
+        size: WIDE,
         config: config(),
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, REQUEUE, BACKOFF, FIXED],
@@ -161,10 +171,59 @@ fn outcomes() {
     assert_eq!(world.explore(), 162_247);
 }
 
+/// R5: what others do reaches a key that is held, with a timer or without.
+#[test]
+fn wakeups() {
+    let world = World {
+        size: DEEP,
+        config: config(),
+        triggers: &[RELATED, CHILD],
+        outcomes: &[AWAIT, GIVE_UP, BACKOFF],
+        schedules: &[],
+        gates: &[],
+        pauses: &[1],
+    };
+    assert_eq!(world.explore(), 183_375);
+}
+
+/// The same with triggers of all classes.
+#[test]
+fn classes() {
+    let world = World {
+        size: (1, 7),
+        config: config(),
+        triggers: &[SPEC, RELATED, STATUS, CHILD],
+        outcomes: &[GIVE_UP, BACKOFF],
+        schedules: &[],
+        gates: &[],
+        pauses: &[1],
+    };
+    assert_eq!(world.explore(), 494_241);
+}
+
+/// The same next to debounce and gates.
+#[test]
+fn wakeups_that_wait() {
+    let world = World {
+        size: (2, 6),
+        config: config()
+            .concurrency(1)
+            .debounce(Duration::from_secs(2))
+            .debounce_max_wait(Duration::from_secs(3)),
+        triggers: &[SPEC, RELATED],
+        outcomes: &[GIVE_UP, FIXED],
+        schedules: &[],
+        gates: &[3],
+        pauses: &[1, 4],
+    };
+    assert_eq!(world.explore(), 43_555);
+}
+
 /// T54, A4, A5, A7: priorities, with one worker and soon aged.
 #[test]
 fn priorities() {
     let world = World {
+        size: WIDE,
         config: config().concurrency(1).ageing(Duration::from_secs(2)),
         triggers: &[SPEC, CHILD, LIST],
         outcomes: &[AWAIT, BACKOFF],
@@ -179,6 +238,7 @@ fn priorities() {
 #[test]
 fn debounce() {
     let world = World {
+        size: WIDE,
         config: config()
             .debounce(Duration::from_secs(2))
             .debounce_max_wait(Duration::from_secs(3)),
@@ -195,6 +255,7 @@ fn debounce() {
 #[test]
 fn moments() {
     let world = World {
+        size: WIDE,
         config: config(),
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, BACKOFF, SOON],
@@ -208,6 +269,7 @@ fn moments() {
 #[test]
 fn rate_limit() {
     let world = World {
+        size: WIDE,
         config: config().rate_limit(RateLimit {
             per_second: 0.5,
             burst: 2,
@@ -225,6 +287,7 @@ fn rate_limit() {
 #[test]
 fn schedules() {
     let world = World {
+        size: WIDE,
         config: config().debounce(Duration::from_secs(2)),
         triggers: &[SPEC],
         outcomes: &[REQUEUE, BACKOFF],
@@ -239,6 +302,7 @@ fn schedules() {
 #[test]
 fn gates() {
     let world = World {
+        size: WIDE,
         config: config(),
         triggers: &[SPEC, CHILD],
         outcomes: &[AWAIT, REQUEUE, BACKOFF],

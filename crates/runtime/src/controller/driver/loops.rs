@@ -11,17 +11,19 @@ use crate::{
 };
 use futures::FutureExt;
 use homeostat_core::{
-    loops::{self, Answer, Detector, Incident, Object},
+    loops::{self, Answer, Blind, Detector, Incident, Object},
     queue::{Causes, Timer},
     time::Time,
 };
 use k8s_openapi::api::core::v1::ObjectReference;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// What a loop detector is fed with, and where its reports go.
 pub(super) struct Loops {
     /// `None` if loops are not looked for.
     detector: Option<Detector<ObjectKey>>,
+    /// `None` if the client tells what runs write.
+    blind: Option<Blind<ObjectKey>>,
     recorder: Option<Recorder>,
     names: Names,
 }
@@ -43,6 +45,10 @@ pub(super) struct Ended<'a> {
     pub(super) causes: &'a Causes<Cause>,
     pub(super) timer: Option<Timer>,
     pub(super) failed: bool,
+    /// Whether it has sent anything through a client that tells so.
+    pub(super) tracked: bool,
+    /// The least time after which it runs again by itself.
+    pub(super) after: Option<Duration>,
     /// The kind of the object that ran.
     pub(super) kind: &'a str,
     /// That object; seldom asked for.
@@ -54,6 +60,7 @@ pub(super) struct Ended<'a> {
 impl Loops {
     pub(super) fn new(config: Option<loops::Config>, recorder: Option<Recorder>) -> Self {
         Self {
+            blind: config.clone().map(Blind::new),
             detector: config.map(Detector::new),
             recorder,
             names: Names::default(),
@@ -66,7 +73,24 @@ impl Loops {
         detector.is_some_and(|detector| detector.observes(key))
     }
 
+    /// Takes in an event that nobody is known to want anything by.
+    pub(super) fn happened(&mut self, now: Time, key: &ObjectKey) {
+        if let Some(blind) = &mut self.blind {
+            blind.happened(now, key);
+        }
+    }
+
+    /// Takes in that a run begins.
+    pub(super) fn started(&mut self, now: Time, key: &ObjectKey) {
+        if let Some(blind) = &mut self.blind {
+            blind.started(now, key);
+        }
+    }
+
     pub(super) fn forget(&mut self, key: &ObjectKey) {
+        if let Some(blind) = &mut self.blind {
+            blind.forget(key);
+        }
         if let Some(detector) = &mut self.detector {
             detector.forget(key);
         }
@@ -80,8 +104,12 @@ impl Loops {
         ended: &Ended<'_>,
         writes: &mut [client::Write],
     ) -> Answer {
+        if ended.tracked {
+            self.blind = None;
+        }
         let Self {
             detector: Some(detector),
+            blind,
             names,
             ..
         } = self
@@ -109,9 +137,15 @@ impl Loops {
             causes,
             object: own,
             failed: ended.failed,
+            after: ended.after,
             writes: told,
         };
-        let answer = detector.finished(ended.now, key, &run);
+        let blind = blind.as_mut();
+        let guess = blind.map(|blind| blind.finished(ended.now, key, &run));
+        let mut answer = detector.finished(ended.now, key, &run);
+        if answer.delay.is_none() && detector.incident(ended.now, key).is_none() {
+            answer = guess.unwrap_or(answer);
+        }
         if let Some(incident) = &answer.report {
             self.report(key, incident, &(ended.object)());
         }

@@ -18,7 +18,7 @@ use crate::{
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::{
     loops::Answer,
-    queue::{Next, Outcome, Priority, Run, State},
+    queue::{Causes, Next, Outcome, Priority, Run, State},
     time::Time,
 };
 use kube::{Resource, api::DynamicObject};
@@ -80,7 +80,7 @@ where
             key, causes, timer, ..
         } = run;
         let Some(obj) = self.store.get_key(&key) else {
-            return self.skip_run(&key);
+            return self.skip_run(&key, &causes);
         };
         let baseline = Baseline::of(&*obj);
         if let Some(seen) = self.failing.get_mut(&key) {
@@ -103,6 +103,8 @@ where
             deferred: Vec::new(),
         };
         self.writes.begin(&key);
+        let now = self.now();
+        self.loops.started(now, &key);
         self.running.insert(key.clone(), active);
         self.histories.started(&key, self.now());
         let Hooks {
@@ -127,17 +129,16 @@ where
 
     /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
     /// an owner reference did not say that its object has none, the right key takes over.
-    fn skip_run(&mut self, key: &ObjectKey) {
+    fn skip_run(&mut self, key: &ObjectKey, causes: &Causes<Cause>) {
         self.histories.abandoned(key);
         let nothing = Action::await_change().outcome(false);
         self.forget(key);
         self.queue.done(self.now(), key, nothing, 0.0);
         let in_cluster = key.in_cluster();
         if let Some(key) = in_cluster.filter(|key| self.store.get_key(key).is_some()) {
-            self.trigger(
-                key,
-                Told::unasked(ReconcileReason::Unknown, Priority::Normal),
-            );
+            let reason = causes.iter().next().map(|cause| cause.reason.clone());
+            let reason = reason.unwrap_or(ReconcileReason::Unknown);
+            self.trigger(key, Told::unasked(reason, Priority::Normal));
         }
     }
 
@@ -166,12 +167,19 @@ where
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
         let (outcome, item) = self.judge(&obj, reference, completion);
+        let tracked = active.run.requests() > 0;
+        if tracked {
+            self.writes.covers().set_tracked();
+        }
+        let failures = self.queue.entry(key).map_or(0, |entry| entry.failures);
         let ended = Ended {
             started: active.started,
             now,
             causes: &active.causes,
             timer: active.timer,
             failed: item.is_err(),
+            tracked,
+            after: outcome.least_delay(failures, &self.config.queue),
             kind: &K::kind(&self.dyntype),
             object: &|| obj.object_ref(&self.dyntype),
         };
@@ -182,7 +190,7 @@ where
         let random = self.random.f64();
         self.queue.done(now, key, outcome, random);
         let standing = self.standing(key);
-        if standing.failures > 0 || standing.backing_off {
+        if standing.failures > 0 || standing.backing_off || standing.parked {
             self.failing.insert(key.clone(), active.baseline);
         } else {
             self.failing.remove(key);
@@ -215,6 +223,7 @@ where
                 next_run: entry.next_run,
                 failures: entry.failures,
                 backing_off: entry.state == State::BackingOff,
+                parked: entry.state == State::Parked,
                 damped_until: entry.damped_until,
             })
     }

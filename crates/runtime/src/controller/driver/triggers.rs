@@ -17,8 +17,9 @@ use kube::Resource;
 use std::{fmt::Debug, hash::Hash, sync::Arc};
 
 /// How many events that come during a run are judged only after it, when it is known what it wrote. What
-/// comes after them counts as foreign.
-const DEFERRED: usize = 64;
+/// comes after them counts as foreign. More than a run writes in nearly every case, and with usual names less
+/// than a megabyte.
+const DEFERRED: usize = 1024;
 
 /// A trigger before it is judged.
 pub(super) struct Told {
@@ -61,7 +62,12 @@ where
                     priority,
                     event,
                 };
+                let key = self.meant(key, &told);
                 self.take_in_trigger(key, told);
+            }
+            Signal::Passed(key) => {
+                let now = self.now();
+                self.loops.happened(now, &key);
             }
             Signal::TriggerAll => {
                 for key in self.store.keys() {
@@ -93,6 +99,18 @@ where
         }
     }
 
+    /// The key of the object that is meant. An owner reference does not say that its object has no namespace, so
+    /// that key may have one too many.
+    fn meant(&self, key: ObjectKey, told: &Told) -> ObjectKey {
+        let is_related = matches!(told.reason, ReconcileReason::RelatedObjectUpdated { .. });
+        if !is_related || self.store.get_key(&key).is_some() {
+            return key;
+        }
+        let in_cluster = key.in_cluster();
+        let in_cluster = in_cluster.filter(|key| self.store.get_key(key).is_some());
+        in_cluster.unwrap_or(key)
+    }
+
     /// An event that comes while its key runs and writes may show what this run writes. The event can
     /// be faster than the answer to the write, so it is looked at when the run has ended.
     fn take_in_trigger(&mut self, key: ObjectKey, told: Told) {
@@ -111,6 +129,10 @@ where
         let origin = self.origin_of(&key, &told);
         let is_own = origin == Origin::Own;
         self.histories.triggered(is_own);
+        if matches!(origin, Origin::Own | Origin::Foreign) {
+            let now = self.now();
+            self.loops.happened(now, &key);
+        }
         if is_own && self.config.ignore_own_writes && told.is_all() {
             return;
         }
@@ -128,7 +150,7 @@ where
     }
 
     /// Asks for a run after one that may have read what was before its own write. The event of that write may be
-    /// one that nobody wants to hear of.
+    /// one that nobody wants to hear of. If that run failed, it may be because of what it read.
     pub(super) fn catch_up(&mut self, key: ObjectKey) {
         self.histories.triggered(true);
         let reason = "caches have caught up".into();
@@ -138,7 +160,7 @@ where
                 reason: ReconcileReason::Custom { reason },
                 origin: Origin::Own,
             },
-            class: Class::Other,
+            class: Class::Related,
             priority: Priority::Normal,
         };
         self.queue.add(self.now(), trigger);
@@ -155,29 +177,50 @@ where
         }
     }
 
-    /// Whether somebody else has changed the desired state of an object since its latest run (rule
-    /// R5). It matters for keys that run or back off, so for these it is looked at closely.
+    /// What a trigger means for a key that is held because it failed (rule R5), or that runs and may be so when
+    /// it ends.
     fn class(&mut self, key: &ObjectKey, told: &Told, origin: Origin) -> Class {
         let Some(before) = self.baseline(key) else {
             // It can only be damped, and that is not ended by what its own loop is made of.
             return match origin {
                 Origin::Asked | Origin::Desired => Class::Desired,
-                Origin::Own | Origin::Foreign => Class::Other,
+                Origin::Foreign => Class::Related,
+                Origin::Own => Class::Own,
             };
         };
+        match told.reason {
+            ReconcileReason::ObjectUpdated => self.class_of_change(key, told, origin, before),
+            ReconcileReason::RelatedObjectUpdated { .. } if origin == Origin::Own => Class::Own,
+            ReconcileReason::RelatedObjectUpdated { .. } => Class::Related,
+            // Somebody asks for it.
+            ReconcileReason::Unknown
+            | ReconcileReason::ReconcilerRequestedRetry
+            | ReconcileReason::ErrorPolicyRequestedRetry
+            | ReconcileReason::BulkReconcile
+            | ReconcileReason::Custom { .. } => Class::Desired,
+        }
+    }
+
+    /// The same for a change of the key's own object, compared with what its latest run has seen of it.
+    fn class_of_change(
+        &mut self,
+        key: &ObjectKey,
+        told: &Told,
+        origin: Origin,
+        before: Baseline,
+    ) -> Class {
         // A single step tells by itself what it changes.
         if let Some(Happened {
             desired,
             version: EventVersion::Step(version),
         }) = told.event
-            && matches!(told.reason, ReconcileReason::ObjectUpdated)
             && origin != Origin::Own
         {
             let is_new = before.version.is_none_or(|before| version > before);
-            return if desired && is_new {
-                Class::Desired
-            } else {
-                Class::Other
+            return match (is_new, desired) {
+                (true, true) => Class::Desired,
+                (true, false) => Class::Status,
+                (false, _) => Class::Own,
             };
         }
         let now = self.store.get_key(key);
@@ -191,10 +234,16 @@ where
             // What comes after this is compared with what the run itself has made of the object.
             self.set_baseline(key, now);
         }
-        if origin == Origin::Own || is_own || (now.state == before.state && now.state.is_some()) {
-            Class::Other
-        } else {
+        if origin == Origin::Own || is_own {
+            // Under the own write there may be a change by somebody else, unless each step is told.
+            let hides = now.state != before.state && !(origin == Origin::Own && told.is_all());
+            if hides { Class::Status } else { Class::Own }
+        } else if now.state != before.state || now.state.is_none() {
             Class::Desired
+        } else if now.version != before.version || now.version.is_none() {
+            Class::Status
+        } else {
+            Class::Own
         }
     }
 
