@@ -15,6 +15,7 @@ mod code;
 mod crates;
 mod files;
 mod minimum_rust;
+mod modules;
 mod source;
 mod third_party;
 mod tree;
@@ -52,6 +53,7 @@ const RULES: &[Rule] = &[
     third_party::THIRD_PARTY,
     files::FILE_LENGTH,
     files::MODULE_NAME,
+    modules::CIRCLE,
     code::HONEST_TESTS,
     code::PAUSED_TIME,
     code::LINT_REASON,

@@ -64,6 +64,11 @@ impl Source {
         self.tests.push(0..self.code.len());
     }
 
+    /// Whether the whole file is compiled for tests only.
+    pub(crate) fn is_for_tests_only(&self) -> bool {
+        self.tests.contains(&(0..self.code.len()))
+    }
+
     /// Whether the code at this offset is compiled for tests only.
     pub(crate) fn is_test(&self, offset: usize) -> bool {
         self.tests.iter().any(|test| test.contains(&offset))

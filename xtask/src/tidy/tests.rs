@@ -7,6 +7,7 @@ mod code;
 mod crates;
 mod files;
 mod minimum_rust;
+mod modules;
 mod source;
 mod third_party;
 mod tree;
