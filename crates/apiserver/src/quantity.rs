@@ -60,6 +60,11 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     })
 }
 
+/// An amount in billionths. None for what is no amount.
+pub(crate) fn nanos(text: &str) -> Option<i128> {
+    parse(text).map(|(nanos, _)| nanos)
+}
+
 /// Whether an amount is more than nothing.
 pub(crate) fn is_positive(text: &str) -> bool {
     parse(text).is_some_and(|(nanos, _)| nanos > 0)

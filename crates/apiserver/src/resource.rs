@@ -16,6 +16,7 @@ pub(crate) use self::catalog::Catalog;
 pub(crate) use self::column::Column;
 pub(crate) use self::custom::from_definition;
 pub(crate) use self::json_path::JsonPath;
+use crate::pattern::Patterns;
 use crate::schema::{Rules, Schema};
 use crate::status::Subject;
 
@@ -53,6 +54,8 @@ pub(crate) struct Custom {
     pub(crate) storage_schema: Option<Schema>,
     /// The schema as the definition states it.
     pub(crate) structural: Value,
+    /// The patterns of its schema and of its rules.
+    pub(crate) patterns: Patterns,
     /// The rules that it states.
     pub(crate) rules: Rules,
     /// Whether there is a default anywhere in it.

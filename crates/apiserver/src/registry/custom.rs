@@ -27,9 +27,9 @@ pub(super) fn findings(
     let is_status = target.is_subresource("status");
     let mut findings = Findings {
         causes: if is_status {
-            status_causes(schema, object, old)
+            status_causes(custom, object, old)
         } else {
-            validate(schema, object, old, "", "")
+            validate(schema, object, old, ["", ""], &custom.patterns)
         },
         warnings: Vec::new(),
     };
@@ -49,18 +49,18 @@ pub(super) fn findings(
         causes.push(Cause::invalid("<nil>", &Value::Null, why));
         return findings;
     }
-    let Findings { causes, warnings } = custom.rules.check(schema, object, old);
+    let Findings { causes, warnings } = custom.rules.check(schema, object, old, &custom.patterns);
     findings.causes.extend(causes);
     findings.warnings.extend(warnings);
     findings
 }
 
 /// Through its own subresource only the status can be wrong.
-fn status_causes(schema: &Value, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn status_causes(custom: &Custom, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let old = old.and_then(|old| old.get("status"));
     object.get("status").map_or_else(Vec::new, |status| {
-        let schema = &schema["properties"]["status"];
-        validate(schema, status, old, "status", "")
+        let schema = &custom.structural["properties"]["status"];
+        validate(schema, status, old, ["status", ""], &custom.patterns)
     })
 }
 

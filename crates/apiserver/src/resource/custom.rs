@@ -7,6 +7,7 @@ use super::{
     version_priority,
 };
 use crate::object;
+use crate::pattern::Patterns;
 use crate::schema::{Rules, Schema, from_structural};
 
 /// What a custom resource can do.
@@ -80,8 +81,8 @@ fn served(definition: &Value, version: &Value) -> Resource {
         custom: Some(Custom {
             scale,
             has_defaults: has_defaults(&structural),
-            // What is wrong was found when the definition was written.
-            rules: Rules::compile(&structural, "").0,
+            patterns: Patterns::default(),
+            rules: Rules::of(&structural),
             structural,
             storage_version: text(&stored["name"]),
             storage_schema: (stored != version).then(|| schema_of(definition, stored)),

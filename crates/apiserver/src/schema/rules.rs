@@ -1,45 +1,58 @@
-//! Rules in CEL, which definitions state as `x-kubernetes-validations`: compiled once for each
-//! definition, and held against objects within a budget of steps.
+//! Rules in CEL, which definitions state as `x-kubernetes-validations`: checked when a definition is
+//! written, compiled when the first object comes, and held against objects within a budget of steps.
 
+mod budget;
 mod compile;
+mod entry;
 mod evaluate;
-mod functions;
-mod infer;
-mod kind;
-mod parse;
-mod stack;
+mod field_path;
 #[cfg(test)]
 mod tests;
-mod value;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use self::functions::Budget;
-use self::stack::with_large_stack;
+use crate::cel::program::Program;
+use crate::pattern::Patterns;
+use crate::stack::with_large_stack;
 use crate::status::Cause;
+
+/// The rules of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    /// Whether the schema has any.
+    ruled: bool,
+    compiled: OnceLock<Compiled>,
+}
+
+#[derive(Debug, Default)]
+struct Compiled {
+    tree: Tree,
+    /// The nodes on the longest way through one of the expressions.
+    height: usize,
+}
 
 /// The rules for a value and for its parts. Where there are none there is nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
+struct Tree {
     own: Vec<Rule>,
-    properties: BTreeMap<String, Rules>,
+    properties: BTreeMap<String, Tree>,
     /// For the elements of a list.
-    items: Option<Box<Rules>>,
+    items: Option<Box<Tree>>,
     /// For the values of an object with free keys.
-    values: Option<Box<Rules>>,
+    values: Option<Box<Tree>>,
 }
 
 /// One rule.
 #[derive(Debug)]
 struct Rule {
-    test: IdedExpr,
+    test: Program,
     /// Its text.
     source: String,
     message: Option<String>,
-    message_expression: Option<IdedExpr>,
+    message_expression: Option<Program>,
     reason: Reason,
     /// Where it points to from where it stands: `.a`, `[key]`.
     path: String,
@@ -66,40 +79,68 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Rules that are deeper than this need more stack than the threads of a server have.
+const DEEP: usize = 60;
+
 // === impl Rules ===
 
 impl Rules {
-    /// The rules of a structural schema, and what is wrong with them. `place` is the path of the
-    /// schema in its definition.
-    pub(crate) fn compile(schema: &Value, place: &str) -> (Self, Vec<Cause>) {
-        if !is_ruled(schema) {
-            return (Self::default(), Vec::new());
+    /// The rules of a structural schema. What is wrong with them was found when the definition was
+    /// written.
+    pub(crate) fn of(schema: &Value) -> Self {
+        Self {
+            ruled: is_ruled(schema),
+            compiled: OnceLock::new(),
         }
-        let compiled = with_large_stack(|| compile::compile(schema, place));
-        compiled.unwrap_or_else(|| {
-            let why = "the rules cannot be read";
-            (Self::default(), vec![Cause::forbidden(place, why)])
-        })
+    }
+
+    /// What is wrong with the rules of a structural schema. `place` is the path of the schema in its
+    /// definition.
+    pub(crate) fn problems(schema: &Value, place: &str) -> Vec<Cause> {
+        if !is_ruled(schema) {
+            return Vec::new();
+        }
+        let found = with_large_stack(|| compile::compile(schema, place).1);
+        found.unwrap_or_else(|| vec![Cause::forbidden(place, "the rules cannot be read")])
     }
 
     /// Holds the rules against an object; `old` is its state before an update.
-    pub(crate) fn check(&self, schema: &Value, object: &Value, old: Option<&Value>) -> Findings {
+    pub(crate) fn check(
+        &self,
+        schema: &Value,
+        object: &Value,
+        old: Option<&Value>,
+        patterns: &Patterns,
+    ) -> Findings {
         if self.is_empty() {
             return Findings::default();
         }
-        let checked =
-            with_large_stack(|| evaluate::check(self, schema, object, old, Budget::default()));
-        checked.unwrap_or_else(|| {
+        let Compiled { tree, height } = self.compiled.get_or_init(|| {
+            let compiled = with_large_stack(|| compile::compile(schema, "").0);
+            compiled.unwrap_or_default()
+        });
+        let check = || evaluate::check(tree, schema, object, old, patterns);
+        if *height <= DEEP {
+            return check();
+        }
+        with_large_stack(check).unwrap_or_else(|| {
             let why = "the rules of the definition cannot be evaluated";
-            let causes = vec![Cause::invalid("<nil>", &Value::Null, why)];
             Findings {
-                causes,
+                causes: vec![Cause::invalid("<nil>", &Value::Null, why)],
                 warnings: Vec::new(),
             }
         })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
+        !self.ruled
+    }
+}
+
+// === impl Tree ===
+
+impl Tree {
+    fn is_empty(&self) -> bool {
         let Self {
             own,
             properties,

@@ -2,22 +2,22 @@
 
 mod format;
 
-pub(super) use self::format::duration_nanoseconds;
-use regex::Regex;
 use serde_json::{Map, Value, json};
 
+use crate::pattern::Patterns;
 use crate::status::Cause;
 
 /// Checks a value. What an update leaves as it was is not checked again: a schema may have become
 /// stricter since the value was stored.
 ///
-/// `field` is the path of the value in the object, and `shown` its name in messages.
+/// `field` is the path of the value in the object, and `shown` its name in messages. The patterns are
+/// those of the definition.
 pub(crate) fn validate(
     schema: &Value,
     value: &Value,
     old: Option<&Value>,
-    field: &str,
-    shown: &str,
+    [field, shown]: [&str; 2],
+    patterns: &Patterns,
 ) -> Vec<Cause> {
     // Without a name of its own the value's path is not shown, and the dot behind it neither.
     let hidden = match shown {
@@ -27,12 +27,14 @@ pub(crate) fn validate(
     let mut check = Check {
         causes: Vec::new(),
         hidden,
+        patterns,
     };
     check.value(schema, value, old, field);
     check.causes
 }
 
-struct Check {
+struct Check<'p> {
+    patterns: &'p Patterns,
     causes: Vec<Cause>,
     /// So many characters of a field's path are not shown in messages.
     hidden: usize,
@@ -40,7 +42,7 @@ struct Check {
 
 // === impl Check ===
 
-impl Check {
+impl Check<'_> {
     fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, field: &str) {
         if old == Some(value) || (value.is_null() && schema["nullable"] == true) {
             return;
@@ -212,19 +214,14 @@ impl Check {
     fn text(&mut self, schema: &Value, text: &str, field: &str) {
         let value = json!(text);
         let length = text.chars().count() as u64;
+        // Of these only the first that is broken is told.
         if let Some(max) = schema["maxLength"].as_u64().filter(|max| length > *max) {
             self.causes.push(Cause::too_long(field, max));
-        }
-        if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
-            self.broken(
-                field,
-                &value,
-                &format!("should be at least {min} chars long"),
-            );
-        }
-        let pattern = schema["pattern"].as_str();
-        if let Some(pattern) = pattern.filter(|pattern| !matches(pattern, text)) {
-            self.broken(field, &value, &format!("should match '{pattern}'"));
+        } else if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
+            let rule = format!("should be at least {min} chars long");
+            self.broken(field, &value, &rule);
+        } else if let Some(pattern) = schema["pattern"].as_str() {
+            self.pattern(pattern, text, field);
         }
         let format = schema["format"].as_str();
         if let Some(format) = format.filter(|format| !format::fits(format, text)) {
@@ -234,6 +231,16 @@ impl Check {
             );
             self.causes.push(Cause::wrong_type(field, &value, &why));
         }
+    }
+
+    fn pattern(&mut self, pattern: &str, text: &str, field: &str) {
+        let rule = match self.patterns.get(pattern) {
+            Ok(compiled) if compiled.is_match(text) => return,
+            Ok(_) => format!("should match '{pattern}'"),
+            // A definition that an older server let pass can have such a pattern.
+            Err(why) => format!("should match '{pattern}, but pattern is invalid: {why}'"),
+        };
+        self.broken(field, &json!(text), &rule);
     }
 
     fn number(&mut self, schema: &Value, value: &Value, field: &str) {
@@ -268,11 +275,6 @@ impl Check {
             }
         }
     }
-}
-
-/// A pattern that cannot be read restricts nothing: the definition would have been refused.
-fn matches(pattern: &str, text: &str) -> bool {
-    Regex::new(pattern).map_or(true, |pattern| pattern.is_match(text))
 }
 
 /// The name of a value's JSON type in messages.

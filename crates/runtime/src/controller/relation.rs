@@ -176,17 +176,13 @@ where
 }
 
 fn event_version(change: &Change<ObjectKey, Relation>, single: bool) -> EventVersion {
-    let told = if single {
-        EventVersion::Step
-    } else {
-        EventVersion::Listed
-    };
     match change {
-        Change::Added { new, .. } | Change::Modified { new, .. } => {
-            new.number().map_or(EventVersion::Unknown, told)
-        }
+        _ if !single => EventVersion::Unknown,
+        Change::Added { new, .. } | Change::Modified { new, .. } => new
+            .number()
+            .map_or(EventVersion::Unknown, EventVersion::Step),
         Change::Deleted { last, .. } => match &last.uid {
-            Some(uid) => EventVersion::Gone(uid.clone(), last.number().filter(|_| single)),
+            Some(uid) => EventVersion::Gone(uid.clone(), last.number()),
             None => EventVersion::Unknown,
         },
     }

@@ -184,7 +184,7 @@ fn schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    Rules::compile(schema, place).1
+    Rules::problems(schema, place)
 }
 
 /// Checks what a version says beside its schema.

@@ -1,292 +1,318 @@
-use kube_cel::cel::common::ast::IdedExpr;
+//! From the rules of a schema to programs, and what is wrong with them.
+
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::infer::{self, Inferred, Scope};
-use super::kind::{Kind, MAX_OBJECT_BYTES, max_items, max_properties, min_bytes};
-use super::parse::{metered, parse};
-use super::{Reason, Rule, Rules};
+use super::budget::Budget;
+use super::entry::{self, text};
+use super::{Compiled, Reason, Rule, Tree, field_path};
+use crate::cel::check::{Checked, check};
+use crate::cel::cost;
+use crate::cel::declared::{MAX_REQUEST_BYTES, declared, limit};
+use crate::cel::parse;
+use crate::cel::program::Program;
+use crate::cel::types::{Declared, Type};
 use crate::status::Cause;
-
-/// The steps that one rule may take at most on the largest object that the schema allows.
-const MAX_RULE_COST: u64 = 10_000_000;
-
-/// The steps that all rules of a schema together may take at most.
-const MAX_SCHEMA_COST: u64 = 100_000_000;
-
-const REASONS: [(&str, Reason); 4] = [
-    ("FieldValueInvalid", Reason::Invalid),
-    ("FieldValueForbidden", Reason::Forbidden),
-    ("FieldValueRequired", Reason::Required),
-    ("FieldValueDuplicate", Reason::Duplicate),
-];
-
-const TOO_EXPENSIVE: &str = "the rules may take more steps than they are allowed to: make them \
-    simpler, or limit the values with maxItems, maxProperties and maxLength";
 
 /// Where in a schema rules are looked for.
 #[derive(Debug, Clone)]
-struct Place {
+struct Place<'a> {
     path: String,
     root: bool,
-    /// Whether the value can be found again in the state before.
-    has_old: bool,
-    /// How many such values there are at most in an object.
-    count: u64,
+    /// What the schema around it says of the value.
+    declared: Option<&'a Declared>,
+    /// How many such values there are at most in an object. None if nothing limits that.
+    count: Option<u64>,
+    /// The list around it whose elements cannot be found again in the state before.
+    lost: Option<String>,
 }
 
 #[derive(Debug, Default)]
 struct Compiler {
     causes: Vec<Cause>,
-    cost: u64,
-    /// The rules whose cost is a part of it that alone is too much.
-    expensive: Vec<String>,
+    budget: Budget,
+    height: usize,
 }
 
-pub(super) fn compile(schema: &Value, place: &str) -> (Rules, Vec<Cause>) {
+/// The types that the variables of a rule have, and what their values can be.
+struct Scope<'a> {
+    node: &'a Declared,
+    variables: Vec<(Arc<str>, Type)>,
+}
+
+pub(super) fn compile(schema: &Value, place: &str) -> (Compiled, Vec<Cause>) {
     let mut compiler = Compiler::default();
+    let declared = declared(schema, true);
     let root = Place {
         path: place.to_owned(),
         root: true,
-        has_old: true,
-        count: 1,
+        declared: declared.as_ref(),
+        count: Some(1),
+        lost: None,
     };
-    let rules = compiler.rules(schema, &root);
+    let (tree, _) = compiler.tree(schema, &root);
     let Compiler {
         mut causes,
-        cost,
-        expensive,
+        budget,
+        height,
     } = compiler;
-    if cost > MAX_SCHEMA_COST {
-        let why = "has a part in the cost of all rules, which is too high";
-        let parts = expensive.into_iter();
-        causes.extend(parts.map(|path| Cause::forbidden(path, why)));
-        causes.push(Cause::forbidden(place, TOO_EXPENSIVE));
+    causes.extend(budget.finish(place));
+    (Compiled { tree, height }, causes)
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// A part of the value, of which there are at most so many in each.
+    fn part<'a>(
+        &self,
+        name: &str,
+        declared: Option<&'a Declared>,
+        count: Option<u64>,
+    ) -> Place<'a> {
+        let own = |(one, two): (u64, u64)| one.saturating_mul(two);
+        Place {
+            path: format!("{}.{name}", self.path),
+            root: false,
+            declared,
+            count: self.count.zip(count).map(own),
+            lost: self.lost.clone(),
+        }
     }
-    (rules, causes)
 }
 
 // === impl Compiler ===
 
 impl Compiler {
-    fn rules(&mut self, schema: &Value, place: &Place) -> Rules {
-        let mut rules = Rules::default();
-        let list = schema["x-kubernetes-validations"].as_array();
-        for (index, raw) in list.into_iter().flatten().enumerate() {
-            let path = format!("{}.x-kubernetes-validations[{index}]", place.path);
-            rules.own.extend(self.rule(schema, raw, place, &path));
+    /// The rules for a value and its parts, and whether all of them are written as they should be.
+    fn tree(&mut self, schema: &Value, place: &Place<'_>) -> (Tree, bool) {
+        let mut tree = Tree::default();
+        let mut written = true;
+        let values = &schema["additionalProperties"];
+        let element = place.declared.and_then(|node| node.element.as_deref());
+        let count = limit(schema, "maxProperties");
+        if values.is_object() {
+            let inner = place.part("additionalProperties", element, count);
+            tree.values = self.part(values, &inner, &mut written);
         }
-        for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-            let inner = Place {
-                path: format!("{}.properties[{name}]", place.path),
-                root: false,
-                ..place.clone()
-            };
-            let found = self.rules(schema, &inner);
-            if !found.is_empty() {
-                rules.properties.insert(name.clone(), found);
+        let members = match place.declared.map(|node| &node.kind) {
+            Some(Type::Object(object)) => Some(object),
+            _ => None,
+        };
+        // Where keys are free, the described members count as if they were many too.
+        let count = if values.is_null() { Some(1) } else { count };
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let declared = members.and_then(|object| object.member(name));
+            let inner = place.part(&format!("properties[{name}]"), declared, count);
+            if let Some(found) = self.part(property, &inner, &mut written) {
+                tree.properties.insert(name.clone(), *found);
             }
         }
-        let is_map = schema["x-kubernetes-list-type"] == "map";
-        rules.items = self.parts(&schema["items"], place, "items", is_map, max_items(schema));
-        let (values, count) = (&schema["additionalProperties"], max_properties(schema));
-        rules.values = self.parts(values, place, "additionalProperties", true, count);
+        let items = &schema["items"];
+        if items.is_object() {
+            let mut inner = place.part("items", element, limit(schema, "maxItems"));
+            if schema["x-kubernetes-list-type"] != "map" && inner.lost.is_none() {
+                inner.lost = Some(place.path.clone());
+            }
+            tree.items = self.part(items, &inner, &mut written);
+        }
+        if schema["x-kubernetes-validations"].is_array() {
+            tree.own = self.own(schema, place, &mut written);
+        }
+        (tree, written)
+    }
+
+    fn part(&mut self, schema: &Value, place: &Place<'_>, written: &mut bool) -> Option<Box<Tree>> {
+        let (tree, right) = self.tree(schema, place);
+        *written &= right;
+        (!tree.is_empty()).then(|| Box::new(tree))
+    }
+
+    /// The rules for a value itself.
+    fn own(&mut self, schema: &Value, place: &Place<'_>, written: &mut bool) -> Vec<Rule> {
+        let list = schema["x-kubernetes-validations"].as_array();
+        let list = list.map_or(&[][..], Vec::as_slice);
+        let path = |index: usize| format!("{}.x-kubernetes-validations[{index}]", place.path);
+        for (index, raw) in list.iter().enumerate() {
+            let problems = entry::problems(schema, raw, &path(index));
+            *written &= problems.is_empty();
+            self.causes.extend(problems);
+        }
+        if !*written || list.is_empty() {
+            return Vec::new();
+        }
+        let own;
+        let node = if let Some(node) = place.declared {
+            node
+        } else if let Some(node) = declared(schema, place.root) {
+            own = node;
+            &own
+        } else {
+            let field = format!("{}.x-kubernetes-validations", place.path);
+            let why = "internal error: failed to construct type information for \
+                       x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                       declarations";
+            self.causes.push(Cause {
+                reason: "InternalError",
+                message: format!("Internal error: {why}"),
+                field,
+            });
+            return Vec::new();
+        };
+        let mut rules = Vec::new();
+        for (index, raw) in list.iter().enumerate() {
+            rules.extend(self.rule(schema, raw, place, node, &path(index)));
+        }
         rules
     }
 
-    /// The rules for each of many parts.
-    fn parts(
+    fn rule(
         &mut self,
         schema: &Value,
-        place: &Place,
-        name: &str,
-        can_be_found: bool,
-        count: u64,
-    ) -> Option<Box<Rules>> {
-        if !schema.is_object() {
-            return None;
-        }
-        let most = MAX_OBJECT_BYTES / min_bytes(schema).max(1);
-        let inner = Place {
-            path: format!("{}.{name}", place.path),
-            root: false,
-            has_old: place.has_old && can_be_found,
-            count: place.count.saturating_mul(count).min(most),
-        };
-        let found = self.rules(schema, &inner);
-        (!found.is_empty()).then(|| Box::new(found))
-    }
-
-    fn rule(&mut self, schema: &Value, raw: &Value, place: &Place, path: &str) -> Option<Rule> {
-        let before = self.causes.len();
-        let member = |name: &str| raw[name].as_str().unwrap_or_default();
-        let source = member("rule").trim();
-        let own = |member: &str| format!("{path}.{member}");
-        if source.is_empty() {
-            self.causes.push(Cause::required(own("rule"), ""));
-            return None;
-        }
-        let optional_old = raw["optionalOldSelf"] == true;
-        let mut scope = scope_of(schema, place, optional_old);
-        let bool_or = |kind: &Kind<'_>| (!kind.can_be_bool()).then_some("a rule must be a bool");
-        let test = self.expression(source, raw, &own("rule"), &mut scope, bool_or);
-        let (test, cost) = test.unzip();
-        let message_source = member("messageExpression").trim();
-        let message_expression = if message_source.is_empty() {
-            None
-        } else {
-            let field = own("messageExpression");
-            let text_or = |kind: &Kind<'_>| {
-                (!kind.can_be_text()).then_some("a messageExpression must be a text")
-            };
-            self.expression(message_source, raw, &field, &mut scope, text_or)
-        };
-        let uses_old = |expression: &IdedExpr| expression.references().has_variable("oldSelf");
-        let is_transition = test.as_ref().is_some_and(uses_old);
-        self.message(raw, source, path);
-        if is_transition && !place.has_old {
-            let why = "oldSelf cannot be used where elements of lists cannot be found again: in \
-                       lists of a type other than map";
-            self.causes.push(Cause::invalid(own("rule"), raw, why));
-        }
-        if optional_old && test.is_some() && !is_transition {
-            let why = "must not be set for a rule that does not use oldSelf";
-            let value = &raw["optionalOldSelf"];
-            self.causes
-                .push(Cause::invalid(own("optionalOldSelf"), value, why));
-        }
-        if let Some(cost) = cost {
-            self.charge(cost.saturating_mul(place.count), own("rule"));
-        }
-        let reason = self.reason(raw, &own("reason"));
-        let suffix = self.field_path(schema, raw, &own("fieldPath"));
-        if self.causes.len() > before {
-            return None;
-        }
-        Some(Rule {
-            test: metered(test?),
-            source: source.to_owned(),
-            message: raw["message"].as_str().map(str::to_owned),
-            message_expression: message_expression.map(|(expression, _)| metered(expression)),
-            reason,
-            path: suffix,
-            is_transition,
-            optional_old,
-        })
-    }
-
-    /// Reads an expression. Answers it with its cost.
-    fn expression(
-        &mut self,
-        source: &str,
         raw: &Value,
-        field: &str,
-        scope: &mut Scope<'_>,
-        problem_of: impl Fn(&Kind<'_>) -> Option<&'static str>,
-    ) -> Option<(IdedExpr, u64)> {
-        let compiled = parse(source).and_then(|expression| {
-            let Inferred { kind, cost } = infer::infer(&expression, scope)?;
-            Ok((expression, kind, cost))
-        });
-        let why = match compiled {
-            Ok((expression, kind, cost)) => match problem_of(&kind) {
-                None => return Some((expression, cost)),
-                Some(why) => why.to_owned(),
-            },
-            Err(why) => format!("compilation failed: {why}"),
+        place: &Place<'_>,
+        node: &Declared,
+        path: &str,
+    ) -> Option<Rule> {
+        let field = format!("{path}.rule");
+        let scope = Scope::of(node, raw["optionalOldSelf"] == true);
+        let source = text(raw, "rule").trim();
+        let test = compiled(source, &scope, &Type::Bool, ["", "cel expression"]);
+        let mut is_transition = false;
+        let mut message_expression = None;
+        let test = match test {
+            Err(why) => {
+                self.causes.push(invalid_rule(&field, raw, &why));
+                None
+            }
+            Ok((program, cost, mentions_old)) => {
+                let count = place
+                    .count
+                    .unwrap_or(MAX_REQUEST_BYTES / (node.min_bytes + 1));
+                let cost = cost.saturating_mul(count);
+                self.causes.extend(self.budget.charge(cost, "rule", &field));
+                is_transition = mentions_old;
+                message_expression = self.message_expression(raw, &scope, path);
+                Some(program)
+            }
         };
-        self.causes.push(Cause::invalid(field, raw, &why));
-        None
-    }
-
-    fn charge(&mut self, cost: u64, field: String) {
-        self.cost = self.cost.saturating_add(cost);
-        if cost > MAX_RULE_COST {
-            self.causes.push(Cause::forbidden(&field, TOO_EXPENSIVE));
-            self.expensive.push(field);
-        }
-    }
-
-    fn message(&mut self, raw: &Value, source: &str, path: &str) {
-        let field = format!("{path}.message");
-        match raw["message"].as_str() {
-            Some(message) if !message.is_empty() && message.trim().is_empty() => {
-                let why = "must not be blank";
-                self.causes
-                    .push(Cause::invalid(field, &raw["message"], why));
-            }
-            Some(message) if message.trim().contains('\n') => {
-                let why = "must not have line breaks";
-                self.causes
-                    .push(Cause::invalid(field, &raw["message"], why));
-            }
-            None | Some("") if source.contains('\n') => {
-                let why = "must be given for a rule that has line breaks";
-                self.causes.push(Cause::required(field, why));
-            }
-            None | Some(_) => {}
-        }
-    }
-
-    fn reason(&mut self, raw: &Value, field: &str) -> Reason {
-        let Some(name) = raw["reason"].as_str() else {
-            return Reason::Invalid;
-        };
-        let mut reasons = REASONS.iter();
-        if let Some((_, reason)) = reasons.find(|(known, _)| *known == name) {
-            return *reason;
-        }
-        let known = REASONS.map(|(name, _)| name);
-        self.causes
-            .push(Cause::not_supported(field, &raw["reason"], &known));
-        Reason::Invalid
-    }
-
-    /// The path that a rule points to, as causes show it.
-    fn field_path(&mut self, schema: &Value, raw: &Value, field: &str) -> String {
-        let path = raw["fieldPath"].as_str().unwrap_or_default();
-        shown_path(schema, path).unwrap_or_else(|| {
-            let why = "must be the path of a described member, like .a.b or .a['b']";
-            self.causes
-                .push(Cause::invalid(field, &raw["fieldPath"], why));
-            String::new()
+        self.old_state(raw, place, path, is_transition);
+        let reason = entry::reason_of(raw).unwrap_or(Reason::Invalid);
+        let pointed = field_path::shown(schema, text(raw, "fieldPath"));
+        let test = test?;
+        let height = message_expression.as_ref().map(Program::height);
+        self.height = self
+            .height
+            .max(test.height())
+            .max(height.unwrap_or_default());
+        Some(Rule {
+            test,
+            source: source.to_owned(),
+            message: raw["message"].as_str().map(|text| text.trim().to_owned()),
+            message_expression,
+            reason,
+            path: pointed.unwrap_or_default(),
+            is_transition,
+            optional_old: raw["optionalOldSelf"] == true,
         })
     }
-}
 
-/// The variables that a rule can use.
-fn scope_of<'a>(schema: &'a Value, place: &Place, optional_old: bool) -> Scope<'a> {
-    let own = Kind::of(schema, place.root);
-    let old = if optional_old {
-        Kind::Optional(Box::new(own.clone()))
-    } else {
-        own.clone()
-    };
-    vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)]
-}
-
-/// A path from a schema on, as causes show it. None where it leads nowhere.
-fn shown_path(mut schema: &Value, path: &str) -> Option<String> {
-    let mut shown = String::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        let name;
-        if let Some(after) = rest.strip_prefix("['") {
-            (name, rest) = after.split_once("']")?;
-        } else {
-            let after = rest.strip_prefix('.')?;
-            let end = after.find(['.', '[']).unwrap_or(after.len());
-            (name, rest) = after.split_at(end);
+    fn message_expression(
+        &mut self,
+        raw: &Value,
+        scope: &Scope<'_>,
+        path: &str,
+    ) -> Option<Program> {
+        let source = text(raw, "messageExpression").trim();
+        if source.is_empty() {
+            return None;
         }
-        if let Some(property) = schema["properties"].get(name) {
-            shown.push('.');
-            shown.push_str(name);
-            schema = property;
-        } else {
-            schema = schema
-                .get("additionalProperties")
-                .filter(|values| values.is_object())?;
-            shown = format!("{shown}[{name}]");
+        let field = format!("{path}.messageExpression");
+        let name = "messageExpression";
+        match compiled(source, scope, &Type::Text, ["messageExpression ", name]) {
+            Ok((program, cost, _)) => {
+                self.causes.extend(self.budget.charge(cost, name, &field));
+                Some(program)
+            }
+            Err(why) => {
+                self.causes.push(invalid_rule(&field, raw, &why));
+                None
+            }
         }
     }
-    Some(shown)
+
+    /// Whether a rule may speak of the state before as it does.
+    fn old_state(&mut self, raw: &Value, place: &Place<'_>, path: &str, is_transition: bool) {
+        if is_transition && let Some(list) = &place.lost {
+            let why = format!(
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+            );
+            let field = format!("{path}.rule");
+            self.causes.push(Cause::invalid(field, &raw["rule"], &why));
+        }
+        let optional = &raw["optionalOldSelf"];
+        if !optional.is_null() && !is_transition {
+            let why = "may not be set if oldSelf is not used in rule";
+            let field = format!("{path}.optionalOldSelf");
+            self.causes.push(Cause::invalid(field, optional, why));
+        }
+    }
+}
+
+// === impl Scope ===
+
+impl<'a> Scope<'a> {
+    fn of(node: &'a Declared, optional_old: bool) -> Self {
+        let old = if optional_old {
+            Type::optional(node.kind.clone())
+        } else {
+            node.kind.clone()
+        };
+        Self {
+            node,
+            variables: vec![
+                (Arc::from("self"), node.kind.clone()),
+                (Arc::from("oldSelf"), old),
+            ],
+        }
+    }
+}
+
+/// Compiles an expression of a type. Answers it with its cost, and whether it speaks of the state
+/// before. What is wrong with it begins with the first name, and the expression has the second.
+fn compiled(
+    source: &str,
+    scope: &Scope<'_>,
+    wanted: &Type,
+    [prefix, name]: [&str; 2],
+) -> Result<(Program, u64, bool), String> {
+    let checked = parse(source).and_then(|ast| check(source, ast, scope.variables.clone()));
+    let checked: Checked = checked.map_err(|why| format!("{prefix}compilation failed: {why}"))?;
+    if !checked.root_kind().same(wanted) {
+        let kind = if wanted.same(&Type::Bool) {
+            "bool"
+        } else {
+            "string"
+        };
+        return Err(format!("{name} must evaluate to a {kind}"));
+    }
+    let cost = cost::estimate(&checked, scope.node);
+    let mentions_old = checked.mentions("oldSelf");
+    let instantiation = if prefix.is_empty() {
+        "program instantiation"
+    } else {
+        "messageExpression instantiation"
+    };
+    let program = Program::new(checked).map_err(|why| format!("{instantiation} failed: {why}"))?;
+    Ok((program, cost, mentions_old))
+}
+
+/// A cause that shows all of a rule.
+fn invalid_rule(field: &str, raw: &Value, why: &str) -> Cause {
+    Cause {
+        reason: "FieldValueInvalid",
+        message: format!("Invalid value: {}: {why}", entry::shown(raw)),
+        field: field.to_owned(),
+    }
 }

@@ -1,9 +1,9 @@
 //! What makes the schema of a definition not structural, or wrong in itself.
 
-use regex::Regex;
 use serde_json::{Value, json};
 
 use super::super::validate::validate;
+use crate::pattern::{Pattern, Patterns};
 use crate::status::Cause;
 
 /// Keywords that only the structure itself may have, not what is said with `anyOf` and its like.
@@ -118,11 +118,11 @@ fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
 /// Checks what is said about values beside the structure.
 fn said_of_values(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     if let Some(pattern) = schema["pattern"].as_str()
-        && Regex::new(pattern).is_err()
+        && let Err(problem) = Pattern::new(pattern)
     {
         let field = format!("{place}.pattern");
-        let why = "must be a valid regular expression";
-        causes.push(Cause::invalid(field, &schema["pattern"], why));
+        let why = format!("must be a valid regular expression, but isn't: {problem}");
+        causes.push(Cause::invalid(field, &schema["pattern"], &why));
     }
     let choice = json!([{ "type": "integer" }, { "type": "string" }]);
     for junctor in JUNCTORS {
@@ -205,5 +205,11 @@ fn default(schema: &Value, field: &str, causes: &mut Vec<Cause>) {
     let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
         return;
     };
-    causes.extend(validate(schema, default, None, field, ""));
+    causes.extend(validate(
+        schema,
+        default,
+        None,
+        [field, ""],
+        &Patterns::default(),
+    ));
 }

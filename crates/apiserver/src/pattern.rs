@@ -1,0 +1,118 @@
+//! Regular expressions by the rules of Go, which servers use: read here, and written again so that
+//! the library at hand understands the same by them.
+
+mod class;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod unicode;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use regex::{Regex, RegexBuilder};
+
+use crate::stack::with_large_stack;
+
+/// What a compiled pattern may take. Go's limit is of another kind and mostly higher; a pattern that
+/// Go takes and that needs more than this matches everything.
+const MAX_COMPILED_BYTES: usize = 32 * 1024 * 1024;
+
+/// The library's limit to nesting. Go's is 1000 levels.
+const MAX_NESTING: u32 = 4000;
+
+/// Deeper patterns need more stack than a thread of a server has.
+const DEEP: usize = 100;
+
+/// So many patterns are kept compiled for one definition.
+const MAX_KEPT: usize = 2000;
+
+/// A regular expression. It is compiled when it is first used.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// As the library reads it.
+    translated: String,
+    height: usize,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+/// The patterns of one definition, each compiled once.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns {
+    known: Mutex<BTreeMap<String, Arc<Pattern>>>,
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in the words of Go.
+    pub(crate) fn new(source: &str) -> Result<Self, String> {
+        let (translated, height) = reader::translate(source)?;
+        Ok(Self {
+            translated,
+            height,
+            compiled: OnceLock::new(),
+        })
+    }
+
+    /// Whether it matches some part of a text.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex().is_none_or(|regex| regex.is_match(text))
+    }
+
+    /// The first part of a text that it matches.
+    pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
+        Some(self.regex()?.find(text)?.as_str())
+    }
+
+    /// The parts that it matches, at most so many.
+    pub(crate) fn find_all<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
+        let Some(regex) = self.regex() else {
+            return Vec::new();
+        };
+        let found = regex.find_iter(text).map(|found| found.as_str());
+        found.take(most).collect()
+    }
+
+    /// None for one that is too large for the library.
+    fn regex(&self) -> Option<&Regex> {
+        let compile = || {
+            let mut builder = RegexBuilder::new(&self.translated);
+            builder
+                .size_limit(MAX_COMPILED_BYTES)
+                .nest_limit(MAX_NESTING);
+            if self.height > DEEP {
+                with_large_stack(|| builder.build().ok()).flatten()
+            } else {
+                builder.build().ok()
+            }
+        };
+        self.compiled.get_or_init(compile).as_ref()
+    }
+}
+
+// === impl Patterns ===
+
+impl Patterns {
+    /// The pattern of this text.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Pattern::new`].
+    pub(crate) fn get(&self, source: &str) -> Result<Arc<Pattern>, String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pattern) = known.get(source) {
+            return Ok(Arc::clone(pattern));
+        }
+        let pattern = Arc::new(Pattern::new(source)?);
+        if known.len() >= MAX_KEPT {
+            known.clear();
+        }
+        known.insert(source.to_owned(), Arc::clone(&pattern));
+        Ok(pattern)
+    }
+}
