@@ -388,6 +388,37 @@ async fn own_writes() {
     }
 }
 
+/// A list that shows an own write cuts no delay short. A permanent error is looked at once more, because nobody knows
+/// what else the list shows.
+#[tokio::test(start_paused = true)]
+async fn own_writes_in_a_list() {
+    for policy in POLICIES {
+        let world = World::new(&["a"]).await;
+        world.create_child("a", "child").await;
+        let client = world.wire.tracked();
+        let reconcile = move |_, nth: usize| {
+            let client = client.clone();
+            async move {
+                sleep(5 * SECOND).await;
+                if nth == 1 {
+                    act(&client, Writes::Child, nth).await;
+                }
+                Err(Failure("not yet"))
+            }
+        };
+        let backoff = Backoff::exponential(HOLD, HOLD).jitter(0.0);
+        let controller = world.controller_of_both();
+        let controller = controller.with_config(Config::default().backoff(backoff));
+        let running = world.run_with(controller, reconcile, move |_, _, _| policy.action());
+        world.until(1.0).await;
+        let guards = world.gap("configmaps", 7 * SECOND);
+        world.until(100.0).await;
+        drop(guards);
+        let expected = 1 + usize::from(policy == Policy::AwaitChange);
+        assert_eq!(running.runs().len(), expected, "{policy:?}");
+    }
+}
+
 /// After a gap a list shows the run's own write, and under it what somebody else has changed before. A permanent error
 /// waits for that, and for nothing that would come later.
 #[tokio::test(start_paused = true)]

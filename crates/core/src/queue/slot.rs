@@ -10,7 +10,7 @@ use crate::time::Time;
 use std::time::Duration;
 
 /// How many moments in a row may be chance.
-const MOMENTS: u32 = 100;
+const MOMENTS: u32 = 20;
 
 /// All that is known of a key.
 #[derive(Clone, Debug)]

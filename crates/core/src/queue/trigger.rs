@@ -27,7 +27,7 @@ pub struct Trigger<K, C> {
 pub enum Class {
     /// Nobody but the key's own runs. Ends no hold.
     Own,
-    /// Somebody, perhaps an own run that is not known as such, has changed something of the key's object that
+    /// Somebody, perhaps only an own run that is not known as such, has changed something of the key's object that
     /// nobody wants of it: its status. Ends a hold without a timer, as [`Related`](Self::Related) does, and no
     /// other: one that ends by itself can be waited for.
     Status,
@@ -81,7 +81,7 @@ pub enum Action {
     /// After a [moment](crate::backoff::Backoff::soon).
     ///
     /// It is a hold, and neither lengthens the row of failures nor ends it: for what went wrong by
-    /// chance, like a write that another one came before. After a hundred of them in a row it is no chance
+    /// chance, like a write that another one came before. After twenty of them in a row it is no chance
     /// any more, and this is [`Backoff`](Self::Backoff).
     Soon,
 }

@@ -61,7 +61,7 @@ impl Action {
     /// and may go well now.
     ///
     /// It is no failure: the delays of [`backoff`](Self::backoff) neither grow nor start over. Until
-    /// then only others run it early. After a hundred in a row it is a [`backoff`](Self::backoff).
+    /// then only others run it early. After twenty in a row it is a [`backoff`](Self::backoff).
     #[must_use]
     pub const fn soon() -> Self {
         Self(Next::Soon)

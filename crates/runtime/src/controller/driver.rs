@@ -144,8 +144,8 @@ where
     deadline: Option<Time>,
     /// How many events were handled since others had their turn.
     handled: usize,
-    /// Whose turn it is among the events.
-    sources_first: bool,
+    /// How many events were waited for since the sources went first.
+    unheard: usize,
     origin: Instant,
     random: fastrand::Rng,
 }
@@ -245,7 +245,7 @@ where
             wake: None,
             deadline: None,
             handled: 0,
-            sources_first: false,
+            unheard: 0,
             origin,
             random: fastrand::Rng::new(),
         }
@@ -304,13 +304,16 @@ where
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
-        // Runs that end at once must not hide what sources say, nor the other way round.
-        self.sources_first = !self.sources_first;
-        if self.sources_first
-            && let Some(intake) = &mut self.intake
-            && let Some(signals) = intake.next().now_or_never()
-        {
-            return signals.map_or(Event::SourcesEnded, Event::Signals);
+        // Runs go first, but those that end at once must not hide what sources say. One look at these takes in many
+        // signals, so that it is seldom needed.
+        self.unheard += 1;
+        if self.unheard >= EVENTS_PER_TURN {
+            self.unheard = 0;
+            if let Some(intake) = &mut self.intake
+                && let Some(signals) = intake.next().now_or_never()
+            {
+                return signals.map_or(Event::SourcesEnded, Event::Signals);
+            }
         }
         let (wake, deadline) = (self.instant(self.wake), self.instant(self.deadline));
         let intake = async {

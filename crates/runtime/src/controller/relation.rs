@@ -176,13 +176,17 @@ where
 }
 
 fn event_version(change: &Change<ObjectKey, Relation>, single: bool) -> EventVersion {
+    let told = if single {
+        EventVersion::Step
+    } else {
+        EventVersion::Listed
+    };
     match change {
-        _ if !single => EventVersion::Unknown,
-        Change::Added { new, .. } | Change::Modified { new, .. } => new
-            .number()
-            .map_or(EventVersion::Unknown, EventVersion::Step),
+        Change::Added { new, .. } | Change::Modified { new, .. } => {
+            new.number().map_or(EventVersion::Unknown, told)
+        }
         Change::Deleted { last, .. } => match &last.uid {
-            Some(uid) => EventVersion::Gone(uid.clone(), last.number()),
+            Some(uid) => EventVersion::Gone(uid.clone(), last.number().filter(|_| single)),
             None => EventVersion::Unknown,
         },
     }

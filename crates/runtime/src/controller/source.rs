@@ -78,7 +78,9 @@ pub(super) enum EventVersion {
     Gone(Box<str>, Option<u64>),
     /// The state at this version, after an unknown number of steps: a stream of the user's need not have all.
     Shown(u64),
-    /// The state after an unknown number of steps, as a list shows it.
+    /// The same as a list shows it.
+    Listed(u64),
+    /// The state after an unknown number of steps, at no version that is known.
     Unknown,
 }
 

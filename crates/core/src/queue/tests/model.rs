@@ -793,7 +793,7 @@ impl Record<'_> {
             }
             (Action::Soon, _) => {
                 self.moments = moments + 1;
-                let chance = moments < 100;
+                let chance = moments < 20;
                 Some(if chance {
                     (config.backoff.soon(random), failures)
                 } else {

@@ -191,7 +191,17 @@ where
         match told.reason {
             ReconcileReason::ObjectUpdated => self.class_of_change(key, told, origin, before),
             ReconcileReason::RelatedObjectUpdated { .. } if origin == Origin::Own => Class::Own,
-            ReconcileReason::RelatedObjectUpdated { .. } => Class::Related,
+            ReconcileReason::RelatedObjectUpdated { .. } => {
+                let event = told.event.as_ref();
+                let is_own =
+                    event.is_some_and(|event| self.writes.ends_with_own(told.source, key, event));
+                // There may be more under it, for which a delay that ends can be waited for.
+                if is_own {
+                    Class::Status
+                } else {
+                    Class::Related
+                }
+            }
             // Somebody asks for it.
             ReconcileReason::Unknown
             | ReconcileReason::ReconcilerRequestedRetry
@@ -292,7 +302,7 @@ impl Told {
         let event = self.event.as_ref();
         event.is_some_and(|event| match event.version {
             EventVersion::Step(_) | EventVersion::Gone(..) => true,
-            EventVersion::Shown(_) | EventVersion::Unknown => false,
+            EventVersion::Shown(_) | EventVersion::Listed(_) | EventVersion::Unknown => false,
         })
     }
 }

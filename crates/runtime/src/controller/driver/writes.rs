@@ -177,7 +177,20 @@ impl Writes {
                 is_of(&Mark::Gone(source, uid.clone()))
                     || version.is_some_and(|version| is_of(&Mark::Version(source, version)))
             }
-            EventVersion::Unknown => false,
+            EventVersion::Listed(_) | EventVersion::Unknown => false,
+        }
+    }
+
+    /// Whether an event shows the version that a run of `key` has written, and perhaps what others did before.
+    pub(super) fn ends_with_own(&self, source: usize, key: &ObjectKey, event: &Happened) -> bool {
+        match event.version {
+            EventVersion::Listed(version) => {
+                self.own.writers.get(&Mark::Version(source, version)) == Some(key)
+            }
+            EventVersion::Step(_)
+            | EventVersion::Shown(_)
+            | EventVersion::Gone(..)
+            | EventVersion::Unknown => self.is_own(source, key, event),
         }
     }
 
