@@ -699,12 +699,12 @@ fn moments_in_a_row_are_a_failure() {
     steps.push(format!("{at}s show a\n {at}s forget a\n"));
     let said = transcript(&steps.concat());
     let last = said.lines().skip(19).collect::<Vec<_>>().join("\n");
-    expect![[r#"
+    expect![[r"
         2.375s next: run a [] ready since 2.375s, Retry
         2.5s next: run a [] ready since 2.5s, Retry
         3.5s next: run a [] ready since 3.5s, Retry, failures 1
         5.5s next: run a [] ready since 5.5s, Retry, failures 2
-        7.5s show a: BackingOff, next run Some(9.5s), failures 3, []"#]]
+        7.5s show a: BackingOff, next run Some(9.5s), failures 3, []"]]
     .assert_eq(&last);
 }
 
@@ -787,12 +787,12 @@ fn a_flapping_relation_is_no_hot_loop() {
         }
         format!("{outcome}: {runs:?}\n")
     });
-    expect![[r#"
+    expect![[r"
         failure backoff: [0.5, 1.5, 2.0, 4.0, 4.5, 8.5, 9.0, 17.0, 17.5, 33.5, 34.0, 64.0, 94.0]
         failure requeue 300s: [0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5, 121.5, 151.5, 181.5, 211.5, 241.5]
         failure await: [0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5, 121.5, 151.5, 181.5, 211.5, 241.5]
         success backoff: [0.5, 1.5, 2.0, 4.0, 4.5, 8.5, 9.0, 17.0, 17.5, 33.5, 34.0, 64.0, 94.0]
-    "#]].assert_eq(&said.concat());
+    "]].assert_eq(&said.concat());
 }
 
 /// A success starts the spacing over, and nothing else does.
@@ -869,7 +869,7 @@ fn what_ends_the_spacing() {
 /// R4a: own writes end no hold, a foreign status only one without a timer, and all others both.
 #[test]
 fn who_ends_which_hold() {
-    let mut said = String::new();
+    let mut said = Vec::new();
     for outcome in ["backoff", "await"] {
         for class in ["", "status", "related", "desired"] {
             for during in [true, false] {
@@ -878,7 +878,7 @@ fn who_ends_which_hold() {
                 let steps = if during { add + &done } else { done + &add };
                 let said_now = transcript(&format!("1s add a one\n 1s next\n {steps} 1s next\n"));
                 let last = said_now.lines().last().unwrap_or_default();
-                said += &format!("{outcome}, {class:?}, during {during}: {last}\n");
+                said.push(format!("{outcome}, {class:?}, during {during}: {last}\n"));
             }
         }
     }
@@ -900,7 +900,7 @@ fn who_ends_which_hold() {
         await, "desired", during true: 1s next: run a ["it"] ready since 1s
         await, "desired", during false: 1s next: run a ["it"] ready since 1s
     "#]]
-    .assert_eq(&said);
+    .assert_eq(&said.concat());
 }
 
 /// A change of the desired state does not wait for the spacing of others, and a failure then lengthens the row.
