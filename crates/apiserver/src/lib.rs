@@ -40,6 +40,7 @@ mod managed;
 mod object;
 mod pattern;
 mod quantity;
+mod quoted;
 mod registry;
 mod requests;
 mod resource;

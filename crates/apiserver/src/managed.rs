@@ -55,6 +55,11 @@ pub(crate) fn problem(schema: &Schema, config: &Value) -> Option<String> {
     typed::problem(schema, config)
 }
 
+/// Whether an object cannot be taken apart by the schema of its kind.
+pub(crate) fn is_unreadable(schema: &Schema, object: &Value) -> bool {
+    typed::is_unreadable(schema, object)
+}
+
 /// The state that an apply leads to.
 pub(crate) struct Applied {
     /// The new object without managedFields; none if nothing changes.
@@ -222,7 +227,22 @@ fn prune(
     // What was never in the manager's own set stays, though nobody may own it.
     let left = named(&to_set(Some(schema), &pruned));
     let gone = all.difference(&left).intersection(&last);
-    without(Some(schema), &merged, &gone).unwrap_or_default()
+    let mut left = without(Some(schema), &merged, &gone).unwrap_or_default();
+    keep_named(&mut left, &merged, &others.owned().union(set));
+    left
+}
+
+/// An object that somebody names stays when the last member goes.
+fn keep_named(left: &mut Value, merged: &Value, owned: &FieldSet) {
+    for (name, value) in left.as_object_mut().into_iter().flatten() {
+        let Some(node) = owned.node(&format!("f:{name}")) else {
+            continue;
+        };
+        if value.is_null() && merged[name].is_object() && node.member {
+            *value = Value::Object(serde_json::Map::new());
+        }
+        keep_named(value, &merged[name], &node.children);
+    }
 }
 
 /// Drops what nobody owns.

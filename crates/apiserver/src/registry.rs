@@ -21,6 +21,7 @@ mod names;
 mod ownership;
 mod patch;
 mod pods;
+mod priorities;
 mod reviews;
 mod scale;
 mod selector;
@@ -31,9 +32,11 @@ mod warnings;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub(crate) use self::accept::nothing as empty_of;
 pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};
@@ -81,6 +84,8 @@ pub(crate) struct WriteOptions {
     /// Whether the request named the manager; apply needs that.
     pub(crate) manager_is_given: bool,
     pub(crate) validation: FieldValidation,
+    /// The body as it came, of which messages show the beginning.
+    pub(crate) body: Bytes,
     /// Paths of members that occurred more than once in the body.
     pub(crate) duplicates: Vec<String>,
 }

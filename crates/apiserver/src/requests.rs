@@ -183,6 +183,7 @@ impl RequestFacts {
             | Route::Group(_)
             | Route::Resources { .. }
             | Route::Descriptions
+            | Route::WholeDescription
             | Route::Description { .. }
             | Route::Debug(_)
             | Route::Unknown => crate::http::ResourcePath::default(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::builtin::builtin_resources;
+pub(crate) use self::builtin::{builtin_resources, is_registered};
 pub(crate) use self::catalog::Catalog;
 pub(crate) use self::column::Column;
 pub(crate) use self::custom::from_definition;

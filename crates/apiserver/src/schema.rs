@@ -15,10 +15,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use self::builtin::{builtin_groups, builtin_type, builtin_types, builtin_types_raw};
-pub(crate) use self::decode::{decode_builtin, decode_custom, finish_builtin, prune_custom};
+pub(crate) use self::decode::{
+    decode_applied, decode_builtin, decode_custom, finish_builtin, prune_custom,
+};
 pub(crate) use self::rules::{Findings, Rules};
 pub(crate) use self::structural::{from_structural, structural_problems};
-pub(crate) use self::validate::validate;
+pub(crate) use self::validate::{duplicates, is_known_format, validate};
 
 /// The shape of a value.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -56,6 +58,9 @@ pub(crate) struct Schema {
     /// Built-in kinds: the member is always written, as null where there is nothing.
     #[serde(skip)]
     pub(crate) null_when_empty: bool,
+    /// Built-in kinds: the member is left out when it is empty, though it has a default.
+    #[serde(skip)]
+    pub(crate) omitted_when_empty: bool,
     /// Custom kinds: members that are not described are kept.
     #[serde(skip)]
     pub(crate) preserve_unknown: bool,
@@ -139,7 +144,7 @@ impl Schema {
         if self.null_when_empty {
             return Some(Value::Null);
         }
-        let default = self.default.as_ref()?;
+        let default = self.default.as_ref().filter(|_| !self.omitted_when_empty)?;
         let zero = default.as_object().is_some_and(serde_json::Map::is_empty)
             || default == ""
             || default == 0

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::quoted::quoted;
+
 /// A failure, as the body of kind `Status` describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Status {
@@ -256,6 +258,17 @@ impl Status {
         status
     }
 
+    /// Shows the outcome of a patch that cannot be taken in.
+    pub(crate) fn with_shown_patch(mut self, shown: &str) -> Self {
+        let before = "Invalid value: ";
+        let after = format!("Invalid value: {shown}: ");
+        self.message = self.message.replacen(before, &after, 1);
+        for cause in &mut self.details.get_or_insert_default().causes {
+            cause.message = cause.message.replacen("Invalid value: null: ", &after, 1);
+        }
+        self
+    }
+
     /// A patch that cannot be applied.
     pub(crate) fn rejected() -> Self {
         Self::new(
@@ -456,7 +469,7 @@ impl Cause {
         Self::new(
             "FieldValueInvalid",
             field,
-            format!("Invalid value: {value}: {why}"),
+            format!("Invalid value: {}: {why}", shown(value)),
         )
     }
 
@@ -478,7 +491,8 @@ impl Cause {
     ) -> Self {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         let message = format!(
-            "Unsupported value: {value}: supported values: {}",
+            "Unsupported value: {}: supported values: {}",
+            shown(value),
             supported.join(", ")
         );
         Self::new("FieldValueNotSupported", field, message)
@@ -498,6 +512,14 @@ impl Cause {
             body["field"] = json!(field);
         }
         body
+    }
+}
+
+/// A value as causes show it: texts as Go quotes them, others as JSON.
+fn shown(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => quoted(text),
+        None => value.to_string(),
     }
 }
 

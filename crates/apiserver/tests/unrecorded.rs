@@ -34,10 +34,11 @@ impl Desk {
     ) -> Result<Answer, Box<dyn std::error::Error>> {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
+            "APPLY" => "application/apply-patch+yaml",
             _ => "application/json",
         };
         let request = Request::builder()
-            .method(method)
+            .method(if method == "APPLY" { "PATCH" } else { method })
             .uri(path)
             .header("content-type", content_type)
             .body(Full::new(Bytes::from(body.to_string())))?;
@@ -59,6 +60,71 @@ impl Desk {
     ) -> Result<u16, Box<dyn std::error::Error>> {
         Ok(self.send(method, path, body).await?.0)
     }
+}
+
+/// An apply that names no object is about the one that the request names, if that is there.
+#[tokio::test(start_paused = true)]
+async fn an_apply_without_a_name() -> Outcome {
+    let desk = Desk::new();
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "k": "v" } });
+    let one = format!("{MAPS}/a?fieldManager=test");
+    assert_eq!(desk.code("APPLY", &one, map.clone()).await?, 400);
+    let named = json!({ "metadata": { "name": "a" } });
+    assert_eq!(desk.code("POST", MAPS, named).await?, 201);
+    let (code, _, applied) = desk.send("APPLY", &one, map).await?;
+    assert_eq!((code, &applied["data"]["k"]), (200, &json!("v")));
+    let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [
+        { "name": "c", "image": "i" },
+    ] } });
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(desk.code("POST", pods, pod).await?, 201);
+    let status = json!({ "apiVersion": "v1", "kind": "Pod", "status": { "phase": "Running" } });
+    let way = format!("{pods}/p/status?fieldManager=test");
+    let (code, _, applied) = desk.send("APPLY", &way, status).await?;
+    assert_eq!(
+        (code, &applied["status"]["phase"]),
+        (200, &json!("Running"))
+    );
+    Ok(())
+}
+
+/// What is only stored, and not acted on, says so.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_acted_on() -> Outcome {
+    let desk = Desk::new();
+    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let configuration = json!({ "metadata": { "name": "w" }, "webhooks": [] });
+    let (code, warnings, _) = desk.send("POST", webhooks, configuration).await?;
+    assert_eq!((code, warnings.len()), (201, 1));
+    assert!(
+        warnings[0].contains("the webhooks are not called"),
+        "{warnings:?}"
+    );
+    Ok(())
+}
+
+/// One description of everything, for clients that know no newer one.
+#[tokio::test(start_paused = true)]
+async fn everything_is_described_in_the_old_form_too() -> Outcome {
+    let desk = Desk::new();
+    let (code, _, whole) = desk.send("GET", "/openapi/v2", Value::Null).await?;
+    assert_eq!((code, &whole["swagger"]), (200, &json!("2.0")));
+    let patch = &whole["paths"]["/api/v1/namespaces/{name}"]["patch"];
+    let names: Vec<&str> = patch["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    // By this kubectl sees that the server checks fields.
+    assert!(names.contains(&"fieldValidation"), "{names:?}");
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"]["kind"],
+        "Namespace"
+    );
+    assert!(whole["definitions"]["io.k8s.api.core.v1.Pod"].is_object());
+    assert!(!whole.to_string().contains("#/components/"));
+    Ok(())
 }
 
 /// A name that is taken though it could have been generated is to be tried again.

@@ -1,8 +1,9 @@
 //! The end of namespaces: what is in them goes first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{delete_options, write_options};
 use crate::object;
@@ -44,7 +45,112 @@ fn step_of(registry: &mut Registry, namespace: &Key) -> bool {
             after = Some(key);
         }
     }
-    is_empty && finish(registry, namespace)
+    if is_empty {
+        return finish(registry, namespace);
+    }
+    report(registry, namespace)
+}
+
+/// Says in the conditions of a namespace what still holds it. True if that is news.
+fn report(registry: &mut Registry, namespace: &Key) -> bool {
+    let mut remaining: Vec<(String, usize)> = Vec::new();
+    let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
+    for storage in storages(registry) {
+        let now = registry.store.revision();
+        let objects = registry
+            .store
+            .scan(&storage, Some(&namespace.name), now, None);
+        let mut count = 0;
+        for (_, object) in objects {
+            count += 1;
+            for name in object::finalizers(&object) {
+                *finalizers.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        if count > 0 {
+            let (group, plural) = storage.rsplit_once('/').unwrap_or(("", &storage));
+            remaining.push((format!("{plural}.{}", group.trim_matches('/')), count));
+        }
+    }
+    let listed = |all: &mut dyn Iterator<Item = (&String, &usize)>, verb: &str| {
+        all.map(|(name, count)| format!("{name} {verb} {count} resource instances"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let contents = listed(
+        &mut remaining.iter().map(|(name, count)| (name, count)),
+        "has",
+    );
+    let holders = listed(&mut finalizers.iter(), "in");
+    let now = registry.now();
+    let condition = |kind: &str, status: bool, reason: &str, message: &str| {
+        json!({
+            "type": kind,
+            "status": if status { "True" } else { "False" },
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        })
+    };
+    let mut conditions = vec![
+        condition(
+            "NamespaceDeletionDiscoveryFailure",
+            false,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            false,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        condition(
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        condition(
+            "NamespaceContentRemaining",
+            true,
+            "SomeResourcesRemain",
+            &format!("Some resources are remaining: {contents}"),
+        ),
+    ];
+    conditions.push(if finalizers.is_empty() {
+        condition(
+            "NamespaceFinalizersRemaining",
+            false,
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        )
+    } else {
+        condition(
+            "NamespaceFinalizersRemaining",
+            true,
+            "SomeFinalizersRemain",
+            &format!("Some content in the namespace has finalizers remaining: {holders}"),
+        )
+    });
+    registry.edit_status(namespace, &write_options(), |namespace| {
+        let known = &namespace["status"]["conditions"];
+        let same = |one: &Value, other: &Value| {
+            ["type", "status", "reason", "message"]
+                .iter()
+                .all(|member| one[*member] == other[*member])
+        };
+        let is_known = known.as_array().is_some_and(|known| {
+            known.len() == conditions.len()
+                && known
+                    .iter()
+                    .zip(&conditions)
+                    .all(|(one, other)| same(one, other))
+        });
+        if !is_known {
+            namespace["status"]["conditions"] = Value::Array(conditions);
+        }
+    })
 }
 
 /// Lets an empty namespace go.
@@ -56,7 +162,7 @@ fn finish(registry: &mut Registry, namespace: &Key) -> bool {
     let Some(stored) = registry.store.get(namespace) else {
         return false;
     };
-    let mut body = serde_json::Value::clone(&stored);
+    let mut body = Value::clone(&stored);
     body["spec"]["finalizers"] = json!([]);
     registry.update(&target, body, &write_options()).is_ok()
 }

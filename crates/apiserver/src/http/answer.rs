@@ -35,6 +35,11 @@ pub(crate) enum Answer {
         content_type: &'static str,
         body: Value,
     },
+    /// A document that is not JSON.
+    Bytes {
+        content_type: &'static str,
+        bytes: Bytes,
+    },
     Text {
         code: u16,
         text: String,
@@ -61,7 +66,7 @@ impl Answer {
             Self::Json { warnings, .. }
             | Self::Object { warnings, .. }
             | Self::List { warnings, .. } => warnings.insert(0, warning),
-            Self::Document { .. } | Self::Text { .. } | Self::Events(_) => {}
+            Self::Document { .. } | Self::Bytes { .. } | Self::Text { .. } | Self::Events(_) => {}
         }
     }
 
@@ -77,7 +82,7 @@ impl Answer {
     pub(crate) fn code(&self) -> u16 {
         match self {
             Self::Json { code, .. } | Self::Object { code, .. } | Self::Text { code, .. } => *code,
-            Self::List { .. } | Self::Document { .. } | Self::Events(_) => 200,
+            Self::List { .. } | Self::Document { .. } | Self::Bytes { .. } | Self::Events(_) => 200,
         }
     }
 
@@ -122,6 +127,10 @@ impl Answer {
             Self::Document { content_type, body } => {
                 (content_type, None, Vec::new(), whole(body.to_string()))
             }
+            Self::Bytes {
+                content_type,
+                bytes,
+            } => (content_type, None, Vec::new(), whole(bytes)),
             Self::Events(body) => ("application/json", None, Vec::new(), body),
         };
         let mut response = Response::new(body);
@@ -133,7 +142,7 @@ impl Answer {
         }
         for warning in warnings {
             let text = format!("299 - {}", quoted(&warning));
-            if let Ok(value) = HeaderValue::from_str(&text) {
+            if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
                 headers.append(header::WARNING, value);
             }
         }

@@ -31,11 +31,20 @@ pub(super) fn answer(catalog: &Catalog, route: &Route, accept: &str) -> Answer {
         Route::Descriptions => whole("text/plain; charset=utf-8", openapi::index(catalog)),
         Route::Description { group, version } => openapi::document(catalog, group, version)
             .and_then(|document| whole("application/json", document)),
-        Route::Version | Route::Health | Route::Resource(_) | Route::Debug(_) | Route::Unknown => {
-            None
-        }
+        Route::Version
+        | Route::Health
+        | Route::WholeDescription
+        | Route::Resource(_)
+        | Route::Debug(_)
+        | Route::Unknown => None,
     };
-    found.unwrap_or_else(Answer::page_not_found)
+    found.unwrap_or_else(|| match route {
+        // Of a group that is built in, every version is the server's to know.
+        Route::Resources { group, .. } if group.is_empty() || Catalog::is_builtin_group(group) => {
+            Status::no_such_resource().into()
+        }
+        _ => Answer::page_not_found(),
+    })
 }
 
 /// The version that the recorded data is of.

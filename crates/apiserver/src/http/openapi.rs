@@ -1,11 +1,14 @@
 //! Descriptions of what is served, in `OpenAPI` 3: for `kubectl explain`, for clients that look
 //! whether the server checks fields, and for strategic merge patches, which need the keys of lists.
 
+mod gnostic;
 mod paths;
 mod schemas;
+mod v2;
 
 use serde_json::{Map, Value, json};
 
+use super::Answer;
 use super::fingerprint::fingerprint;
 use crate::resource::{Catalog, Resource};
 
@@ -63,6 +66,21 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<
         "paths": paths::of(&resources),
         "components": { "schemas": schemas::of(&resources) },
     }))
+}
+
+/// `/openapi/v2`: everything in one document, as JSON or as kubectl asks for it.
+pub(super) fn whole(catalog: &Catalog, accept: &str) -> Answer {
+    let document = v2::whole(catalog);
+    if accept.contains(gnostic::MEDIA_TYPE) {
+        return Answer::Bytes {
+            content_type: gnostic::MEDIA_TYPE,
+            bytes: gnostic::encode(&document).into(),
+        };
+    }
+    Answer::Document {
+        content_type: "application/json",
+        body: document,
+    }
 }
 
 /// The name under which the type of a resource is described.

@@ -20,6 +20,16 @@ pub(super) enum Presentation {
     Table(TableForm),
 }
 
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Object,
+    List,
+    Stream,
+    /// The answer to a write.
+    Reply,
+}
+
 // === impl Presentation ===
 
 impl Presentation {
@@ -31,17 +41,30 @@ impl Presentation {
     pub(super) fn choose(
         resource: &Resource,
         request: &Incoming,
-        stream: bool,
+        wanted: Wanted,
     ) -> Result<Self, Status> {
         let ranges = ranges(&request.accept);
         let mut usable = ranges.iter().filter(|range| match range.media() {
             Some(Media::Json) => true,
-            Some(Media::Yaml) => !stream,
+            Some(Media::Yaml) => wanted != Wanted::Stream,
             None => false,
         });
-        let Some(mut chosen) = usable.find_map(Self::of_range) else {
-            return Err(not_acceptable(resource));
+        let found = usable.find_map(|range| Some((range, Self::of_range(range)?)));
+        let Some((range, mut chosen)) = found else {
+            return Err(not_acceptable(resource, wanted));
         };
+        let is_single = wanted == Wanted::Object && !resource.is_custom();
+        if is_single && range.kind == "PartialObjectMetadataList" {
+            let Resource { group, kind, .. } = resource;
+            let package = match group.split('.').next() {
+                None | Some("" | "events") => "core",
+                Some(package) => package,
+            };
+            return Err(Status::not_acceptable(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 (*{package}.{kind})"
+            )));
+        }
         if let Self::Table(form) = &mut chosen {
             form.include = Include::parse(request.query.get("includeObject"))?;
         }
@@ -136,12 +159,21 @@ impl Presentation {
     }
 }
 
-fn not_acceptable(resource: &Resource) -> Status {
+/// How streams are shown, too.
+const STREAM_TYPES: &str = ", application/json;stream=watch, \
+                            application/vnd.kubernetes.protobuf;stream=watch";
+
+fn not_acceptable(resource: &Resource, wanted: Wanted) -> Status {
     if resource.is_custom() {
         let message = format!("only the following media types are accepted: {MEDIA_TYPES}");
         Status::not_acceptable(message)
     } else {
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}");
+        let streams = match wanted {
+            Wanted::List | Wanted::Stream => STREAM_TYPES,
+            Wanted::Object | Wanted::Reply => "",
+        };
+        let message =
+            format!("406: Not Acceptable\n\nAvailable representations: {MEDIA_TYPES}{streams}");
         Status::not_acceptable(message).with_empty_details()
     }
 }

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
@@ -111,16 +112,11 @@ impl Query {
         let manager = self.get("fieldManager");
         let position = manager.chars().position(char::is_control);
         if let Some((position, c)) = position.and_then(|at| Some((at, manager.chars().nth(at)?))) {
-            let shown = manager.replace(c, &format!("\\x{:02x}", u32::from(c)));
             let why = format!(
                 "invalid character U+{:04X} (at position {position})",
                 u32::from(c)
             );
-            let message = format!("Invalid value: \"{shown}\": {why}");
-            causes.push(Cause {
-                message,
-                ..Cause::invalid("fieldManager", &Value::Null, "")
-            });
+            causes.push(Cause::invalid("fieldManager", &json!(manager), &why));
         }
         if manager.chars().count() > MAX_MANAGER_LENGTH {
             causes.push(Cause::too_long("fieldManager", MAX_MANAGER_LENGTH as u64));
@@ -156,6 +152,7 @@ impl Query {
             Cow::from(default_manager(user_agent))
         };
         Ok(WriteOptions {
+            body: Bytes::new(),
             dry_run: !dry_run.is_empty(),
             requester: requester.clone(),
             manager: manager.into_owned(),

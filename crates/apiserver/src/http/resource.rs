@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::incoming::Incoming;
 use super::media::Media;
 use super::presentation::Presentation;
+use super::presentation::Wanted;
 use super::route::ResourcePath;
 
 use super::{Answer, watch};
@@ -84,7 +85,15 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
 }
 
 async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incoming) -> Outcome {
-    let presentation = match Presentation::choose(&target.resource, request, verb == Verb::Watch) {
+    let wanted = match verb {
+        Verb::Watch => Wanted::Stream,
+        Verb::List => Wanted::List,
+        Verb::Get => Wanted::Object,
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            Wanted::Reply
+        }
+    };
+    let presentation = match Presentation::choose(&target.resource, request, wanted) {
         Ok(presentation) => presentation,
         Err(status) => {
             return Outcome {
@@ -274,10 +283,10 @@ fn verb(target: &Target, path: &ResourcePath, request: &Incoming) -> Result<Verb
     let collection = target.name.is_empty();
     let watching = request.query.flag("watch");
     let verb = match request.method.as_str() {
-        "GET" | "HEAD" if path.watch => Verb::Watch,
-        "GET" | "HEAD" if !collection => Verb::Get,
-        "GET" | "HEAD" if watching => Verb::Watch,
-        "GET" | "HEAD" => Verb::List,
+        "GET" if path.watch => Verb::Watch,
+        "GET" if !collection => Verb::Get,
+        "GET" if watching => Verb::Watch,
+        "GET" => Verb::List,
         "POST" => Verb::Create,
         "PUT" => Verb::Update,
         "PATCH" => Verb::Patch,
@@ -378,19 +387,21 @@ fn carry_out(
     let reply = match verb {
         Verb::Create => {
             let mut options = options("CreateOptions")?;
+            options.body = request.body.clone();
             let kind = &resource.kind;
             let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
             registry.create(target, body, &options)?
         }
         Verb::Update => {
             let mut options = options("UpdateOptions")?;
+            options.body = request.body.clone();
             let kind = &resource.kind;
             let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
             registry.update(target, body, &options)?
         }
         Verb::Patch => {
             let options = options("PatchOptions")?;
-            let patch = read_patch(core, resource, request)?;
+            let patch = read_patch(core, registry, target, request)?;
             registry.patch(target, &patch, &options)?
         }
         Verb::Delete => {
@@ -411,7 +422,13 @@ fn carry_out(
     Ok(Written::Object(reply))
 }
 
-fn read_patch(core: &Core, resource: &Resource, request: &Incoming) -> Result<Patch, Status> {
+fn read_patch(
+    core: &Core,
+    registry: &Registry,
+    target: &Target,
+    request: &Incoming,
+) -> Result<Patch, Status> {
+    let resource = &*target.resource;
     let media_type = request.media_type();
     let kind = PATCH_TYPES
         .iter()
@@ -428,6 +445,22 @@ fn read_patch(core: &Core, resource: &Resource, request: &Incoming) -> Result<Pa
     if kind != PatchKind::Apply && !request.query.get("force").is_empty() {
         return Err(Status::force_without_apply());
     }
-    let body = body::patch(&core.config, request, kind)?;
+    let body = match body::patch(&core.config, request, kind) {
+        Ok(body) => body,
+        // What is not there is missed before anybody reads what is to be done with it.
+        Err(status) if kind != PatchKind::Apply => {
+            return Err(registry.get(&target.main()).map_or_else(
+                |missing| {
+                    if missing.is_not_found() {
+                        missing
+                    } else {
+                        status.clone()
+                    }
+                },
+                |_| status.clone(),
+            ));
+        }
+        Err(status) => return Err(status),
+    };
     Ok(Patch { kind, body, force })
 }

@@ -15,6 +15,8 @@ pub(crate) enum Route {
         version: String,
     },
     Resource(ResourcePath),
+    /// `/openapi/v2`
+    WholeDescription,
     /// `/openapi/v3`
     Descriptions,
     /// `/openapi/v3/api/<version>`, `/openapi/v3/apis/<group>/<version>`
@@ -60,6 +62,7 @@ impl Route {
         match parts.as_slice() {
             ["version"] => Self::Version,
             ["healthz" | "readyz" | "livez", ..] => Self::Health,
+            ["openapi", "v2"] => Self::WholeDescription,
             ["openapi", "v3"] => Self::Descriptions,
             ["openapi", "v3", "api", version] => Self::Description {
                 group: String::new(),

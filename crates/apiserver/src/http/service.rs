@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Empty, Limited};
 
 use super::incoming::Incoming;
 use super::media::Media;
 use super::resource::{self, Outcome};
-use super::{Answer, Body, Query, Route, debug, discovery};
+use super::{Answer, Body, Query, Route, debug, discovery, openapi};
 use crate::access::{Decision, Entrance};
 use crate::faults::Verdict;
 use crate::requests::RequestFacts;
@@ -144,7 +144,15 @@ where
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
     let heard = in_vain.unwrap_or(Some(answer));
     log(facts, heard.as_ref().map(Answer::code), changed);
+    let is_head = parts.method == Method::HEAD;
     let heard = heard.map(|answer| finish(answer, media));
+    let heard = heard.map(|response| {
+        if is_head {
+            without_body(response)
+        } else {
+            response
+        }
+    });
     heard.ok_or(TransportError(()))
 }
 
@@ -162,7 +170,18 @@ fn log_line(method: &Method, uri: &Uri, facts: &RequestFacts, status: Option<u16
 }
 
 async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outcome {
+    let is_get = incoming.method == Method::GET;
     let answer = match route {
+        Route::Version
+        | Route::CoreVersions
+        | Route::Groups
+        | Route::Group(_)
+        | Route::Resources { .. }
+        | Route::WholeDescription
+            if !is_get =>
+        {
+            Status::method_not_allowed().into()
+        }
         Route::Resource(path) => return resource::serve(core, path, incoming).await,
         Route::Version => Answer::ok(discovery::version()),
         Route::Health => Answer::Text {
@@ -172,6 +191,11 @@ async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outco
         },
         Route::Debug(action) => debug::answer(core, action, incoming).await,
         Route::Unknown => Answer::page_not_found(),
+        Route::WholeDescription => {
+            // Writing it takes long: nobody else has to wait for it.
+            let catalog = core.stage.with(|registry| registry.catalog.clone());
+            openapi::whole(&catalog, &incoming.accept)
+        }
         Route::CoreVersions
         | Route::Groups
         | Route::Group(_)
@@ -193,6 +217,13 @@ fn finish(answer: Answer, media: Media) -> Response<ResponseBody> {
     answer
         .into_response(media)
         .map(|inner| ResponseBody { inner })
+}
+
+/// An answer to HEAD says how long the body would be, and has none.
+fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
+    response.map(|_| ResponseBody {
+        inner: Empty::new().boxed_unsync(),
+    })
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> String {

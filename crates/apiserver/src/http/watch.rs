@@ -12,12 +12,12 @@ use http_body_util::{BodyExt, StreamBody};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Body;
 use super::presentation::Presentation;
 use super::table;
-use crate::registry::{ListOptions, Registry, Target, parse_version, present};
+use crate::registry::{ListOptions, Registry, Target, empty_of, parse_version, present};
 use crate::state::Core;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, Object, Store};
@@ -27,6 +27,14 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// Marks the bookmark behind the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Kinds that an empty object of counts no replicas, which is written.
+const COUNTING: [&str; 4] = [
+    "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+];
 
 /// One watch.
 struct Watch {
@@ -40,6 +48,8 @@ struct Watch {
     began: bool,
     /// Everything up to this revision was sent.
     revision: u64,
+    /// The revision that the initial events have to have.
+    awaited: Option<u64>,
     /// Bytes that are ready.
     frames: VecDeque<Bytes>,
     /// Send what is ready, then end.
@@ -72,8 +82,8 @@ pub(super) fn open(
     options.check_watch()?;
     let drops = core.drops.subscribe();
     let config = &core.config;
-    let timeout = options.timeout_seconds.filter(|seconds| *seconds > 0);
-    let timeout = timeout.map_or(config.watch_timeout, Duration::from_secs);
+    let seconds = options.timeout_seconds.filter(|seconds| *seconds > 0);
+    let longest = seconds.map_or(config.watch_timeout, Duration::from_secs);
     let now = Instant::now();
     let watch = core.stage.with(|registry| {
         let feed = registry.store.feed(&target.resource.storage);
@@ -85,12 +95,13 @@ pub(super) fn open(
             now: registry.timestamp(),
             began: false,
             revision: 0,
+            awaited: None,
             frames: VecDeque::new(),
             closing: false,
             feed,
             drops,
-            deadline: now + timeout,
-            next_bookmark: next_bookmark(now, now + timeout, config.bookmark_interval),
+            deadline: now + longest,
+            next_bookmark: next_bookmark(now, now + longest, config.bookmark_interval),
         };
         watch.start(registry);
         watch
@@ -117,6 +128,16 @@ impl Watch {
             self.revision = if asked == 0 { current } else { asked };
             return;
         }
+        if self.options.send_initial_events == Some(true) && asked > current {
+            self.awaited = Some(asked);
+            return;
+        }
+        self.begin(registry);
+    }
+
+    /// Sends what is there.
+    fn begin(&mut self, registry: &Registry) {
+        let current = registry.store.revision();
         self.revision = current;
         let namespace = self.namespace().map(str::to_owned);
         let storage = &self.target.resource.storage;
@@ -145,6 +166,10 @@ impl Watch {
             if self.closing {
                 return None;
             }
+            if let Some(awaited) = self.awaited.take() {
+                self.reach(awaited).await;
+                continue;
+            }
             self.feed.mark_unchanged();
             let core = Arc::clone(&self.core);
             core.stage.with(|registry| self.read(registry));
@@ -157,6 +182,24 @@ impl Watch {
                 Wake::End => self.closing = true,
             }
         }
+    }
+
+    /// Waits for a version that is not there yet, but not for long.
+    async fn reach(&mut self, awaited: u64) {
+        let core = Arc::clone(&self.core);
+        let mut revisions = core.stage.with(|registry| registry.store.revisions());
+        let reached = revisions.wait_for(|revision| *revision >= awaited);
+        let _ = timeout(core.config.fresh_read_timeout, reached).await;
+        core.stage.with(|registry| {
+            let current = registry.store.revision();
+            if awaited <= current {
+                self.begin(registry);
+                return;
+            }
+            let body = Status::future_version(awaited, current).body().to_string();
+            self.frames.push_back(frame("ERROR", body.as_bytes()));
+            self.closing = true;
+        });
     }
 
     async fn wake(&mut self) -> Wake {
@@ -257,6 +300,19 @@ impl Watch {
             "apiVersion": resource.api_version(),
             "metadata": { "resourceVersion": self.revision.to_string() },
         });
+        if self.presentation == Presentation::Object
+            && let Some(empty) = empty_of(resource).as_object()
+        {
+            // As a typed server writes an object of which only the version is known.
+            for (name, value) in empty {
+                if bookmark.get(name).is_none() {
+                    bookmark[name] = value.clone();
+                }
+            }
+            if COUNTING.contains(&resource.kind.as_str()) && !resource.is_custom() {
+                bookmark["spec"]["replicas"] = json!(0);
+            }
+        }
         if initial_events_end {
             bookmark["metadata"]["annotations"] = json!({ INITIAL_EVENTS_END: "true" });
         }

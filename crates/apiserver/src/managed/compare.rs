@@ -104,8 +104,12 @@ pub(super) fn to_set(schema: Option<&Schema>, value: &Value) -> FieldSet {
             }
         }
         Form::Elements(list) => {
-            for (element, value) in list {
-                let mut node = set_of(below(schema, &element), value);
+            for (element, values) in grouped(list) {
+                let mut node = match values[..] {
+                    [value] => set_of(below(schema, &element), value),
+                    // Elements that should be different and are not are one value.
+                    _ => Node::default(),
+                };
                 node.member = true;
                 set.insert(element, node);
             }
@@ -184,7 +188,7 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
             all.dedup();
             for element in all {
                 let inner = below(schema, element);
-                let below = differ(inner, old.get(element).copied(), new.get(element).copied());
+                let below = differ_in(inner, old.get(element), new.get(element));
                 for (set, node) in [
                     (&mut difference.added.children, below.added),
                     (&mut difference.modified.children, below.modified),
@@ -201,6 +205,37 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>) -> 
     difference
 }
 
+/// How the parts of one name differ. Of list elements that should be different and are not all are one
+/// value together.
+fn differ_in(
+    schema: Option<&Schema>,
+    old: Option<&Vec<&Value>>,
+    new: Option<&Vec<&Value>>,
+) -> Difference {
+    let one = |values: Option<&Vec<&_>>| values.is_none_or(|values| values.len() == 1);
+    if one(old) && one(new) {
+        let first = |values: Option<&Vec<_>>| values.and_then(|values| values.first().copied());
+        return differ(schema, first(old), first(new));
+    }
+    let mut difference = Difference::default();
+    if old != new {
+        match (old.is_some(), new.is_some()) {
+            (false, _) => difference.added.member = true,
+            (true, false) => difference.removed.member = true,
+            (true, true) => difference.modified.member = true,
+        }
+    }
+    difference
+}
+
+fn grouped(list: Vec<(String, &Value)>) -> BTreeMap<String, Vec<&Value>> {
+    let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for (element, value) in list {
+        groups.entry(element).or_default().push(value);
+    }
+    groups
+}
+
 fn is_empty(value: Option<&Value>) -> bool {
     match value {
         Some(Value::Object(members)) => members.is_empty(),
@@ -209,22 +244,14 @@ fn is_empty(value: Option<&Value>) -> bool {
     }
 }
 
-/// The parts of a value by element. Of list elements that should be different and are not, the first
-/// counts.
-fn children(form: Option<Form<'_>>) -> BTreeMap<String, &Value> {
-    let mut children = BTreeMap::new();
+/// The parts of a value by element. A list may have several of one element.
+fn children(form: Option<Form<'_>>) -> BTreeMap<String, Vec<&Value>> {
     match form {
-        None | Some(Form::Leaf) => {}
-        Some(Form::Members(members)) => {
-            for (name, value) in members {
-                children.insert(format!("f:{name}"), value);
-            }
-        }
-        Some(Form::Elements(list)) => {
-            for (element, value) in list {
-                children.entry(element).or_insert(value);
-            }
-        }
+        None | Some(Form::Leaf) => BTreeMap::new(),
+        Some(Form::Members(members)) => members
+            .iter()
+            .map(|(name, value)| (format!("f:{name}"), vec![value]))
+            .collect(),
+        Some(Form::Elements(list)) => grouped(list),
     }
-    children
 }

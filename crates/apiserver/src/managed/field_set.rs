@@ -122,11 +122,12 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &str, paths: &mut Vec<String>) {
+        // The members of a level stand before what is below any of them.
+        for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
+            paths.push(format!("{prefix}{}", shown(element)));
+        }
         for (element, node) in &self.nodes {
             let path = format!("{prefix}{}", shown(element));
-            if node.member {
-                paths.push(path.clone());
-            }
             node.children.collect_paths(&path, paths);
         }
     }
@@ -172,7 +173,7 @@ fn normalized(element: &str) -> String {
 }
 
 /// An element as a part of a path that people read.
-fn shown(element: &str) -> String {
+pub(super) fn shown(element: &str) -> String {
     if let Some(name) = element.strip_prefix("f:") {
         return format!(".{name}");
     }

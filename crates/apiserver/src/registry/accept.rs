@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::{FieldValidation, Target, WriteOptions};
 use crate::object;
-use crate::resource::Resource;
-use crate::schema::{decode_builtin, decode_custom, finish_builtin};
+use crate::quoted::quoted;
+use crate::resource::{Resource, is_registered};
+use crate::schema::{decode_applied, decode_builtin, decode_custom, finish_builtin};
 use crate::status::{Cause, Status};
 
 /// How a new state comes about.
@@ -16,6 +17,8 @@ pub(super) enum Origin {
     Put,
     /// Something was changed in the stored object.
     Patch,
+    /// A configuration was merged with the stored object.
+    Apply,
 }
 
 /// Checks apiVersion and kind of a body against the resource; a built-in one may leave them out.
@@ -23,7 +26,14 @@ pub(super) enum Origin {
 /// # Errors
 ///
 /// 400 or 422, as the server answers for built-in and custom kinds.
-pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), Status> {
+pub(super) fn check_type(
+    resource: &Resource,
+    body: &mut Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    if let Some(problem) = metadata_problem(resource, body) {
+        return Err(refuse(resource, Origin::Put, &problem));
+    }
     object::check_shape(body)?;
     let expected = resource.api_version();
     if !resource.is_custom() {
@@ -40,6 +50,17 @@ pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), St
             "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing",
             resource.kind
         )));
+    }
+    if api_version.split('/').count() > 2 {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): unexpected GroupVersion \
+             string: {api_version} ({})",
+            resource.kind,
+            summary(&options.body)
+        )));
+    }
+    if !resource.is_custom() && (api_version != expected || kind != resource.kind) {
+        check_registered(resource, &api_version, &kind)?;
     }
     if api_version != expected && (resource.is_custom() || kind == resource.kind) {
         let mut status = Status::bad_request(format!(
@@ -79,6 +100,72 @@ pub(super) fn check_type(resource: &Resource, body: &mut Value) -> Result<(), St
     Ok(())
 }
 
+/// How much of a body is shown.
+const SHOWN_BYTES: usize = 30;
+
+/// The beginning of a body.
+fn summary(body: &[u8]) -> String {
+    match body.get(..SHOWN_BYTES) {
+        _ if body.is_empty() => "<empty>".to_owned(),
+        Some(start) if body.len() > SHOWN_BYTES => {
+            format!("{} ...", String::from_utf8_lossy(start))
+        }
+        _ => String::from_utf8_lossy(body).into_owned(),
+    }
+}
+
+/// What is wrong with metadata that is no object.
+fn metadata_problem(resource: &Resource, body: &Value) -> Option<String> {
+    let found = match body.get("metadata")? {
+        Value::Null | Value::Object(_) => return None,
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+    };
+    let kind = &resource.kind;
+    (!resource.is_custom()).then(|| {
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type \
+             v1.ObjectMeta"
+        )
+    })
+}
+
+/// Where the recorded server's kinds are registered, as its messages say.
+const SCHEME: &str = "pkg/api/legacyscheme/scheme.go:30";
+
+/// Whether a body of another kind or version is one that the server knows.
+///
+/// # Errors
+///
+/// 400 for a kind that is not known in that version, and for one that cannot become the resource's.
+fn check_registered(resource: &Resource, api_version: &str, kind: &str) -> Result<(), Status> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let package = |group: &str| match group.split('.').next() {
+        None | Some("") => "core".to_owned(),
+        Some(package) => package.to_owned(),
+    };
+    let own = &resource.kind;
+    let refused = |why: String| {
+        Err(Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {own}: {why}"
+        )))
+    };
+    if !is_registered(group, version, kind) {
+        return refused(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}"
+        ));
+    }
+    if kind != own {
+        return refused(format!(
+            "converting ({version}.{kind}) to ({}.{own}): unknown conversion",
+            package(&resource.group)
+        ));
+    }
+    Ok(())
+}
+
 /// Brings a body into its canonical form: what is not known is dropped, defaults of custom objects
 /// are filled in. Answers what to warn about.
 ///
@@ -92,15 +179,28 @@ pub(super) fn decode(
     origin: Origin,
     options: &WriteOptions,
 ) -> Result<Vec<String>, Status> {
-    let decoded = if resource.is_custom() {
-        decode_custom(body, &resource.schema)
-    } else {
+    let patched = resource.is_custom()
+        && options.validation == FieldValidation::Strict
+        && !matches!(origin, Origin::Put);
+    let shown = patched.then(|| quoted(&body.to_string()));
+    let mut decoded = if !resource.is_custom() {
         decode_builtin(body, &resource.schema)
+    } else if matches!(origin, Origin::Apply) {
+        decode_applied(body, &resource.schema)
+    } else {
+        decode_custom(body, &resource.schema)
     };
+    if resource.is_custom() {
+        decoded.unknown.sort();
+    }
     if let Some(problem) = decoded.problem {
         return Err(refuse(resource, origin, &problem));
     }
-    report_unknown(resource, &decoded.unknown, origin, options)
+    report_unknown(resource, &decoded.unknown, origin, options).map_err(|status| match &shown {
+        // The value that is refused is the whole object.
+        Some(shown) => status.with_shown_patch(shown),
+        None => status,
+    })
 }
 
 fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
@@ -110,19 +210,44 @@ fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
         )),
         Origin::Patch => Status::bad_patch(why),
+        Origin::Apply => Status::internal(why),
     }
 }
 
 /// Brings an object into the form that comes back from storage.
 pub(super) fn finish(resource: &Resource, object: &mut Value) {
+    if resource.is_custom() {
+        whole_numbers(object);
+    }
     if !resource.is_custom() {
         decode_builtin(object, &resource.schema);
         finish_builtin(object, &resource.schema);
     }
 }
 
+/// A number without a fraction is written without one.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|_| number.is_f64());
+            let whole = whole.filter(|whole| whole.fract() == 0.0 && whole.abs() < LARGEST_WHOLE);
+            if let Some(whole) = whole
+                && let Ok(number) = format!("{whole:.0}").parse::<i64>()
+            {
+                *value = json!(number);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// Numbers from here on are not the only ones that a double stands for.
+const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
+
 /// An object about which nothing was said.
-pub(super) fn nothing(resource: &Resource) -> Value {
+pub(crate) fn nothing(resource: &Resource) -> Value {
     let mut nothing = json!({});
     if !resource.is_custom() {
         decode_builtin(&mut nothing, &resource.schema);
@@ -142,6 +267,10 @@ fn report_unknown(
         .chain(unknown.iter().map(|path| format!("unknown field {path:?}")))
         .collect();
     match options.validation {
+        FieldValidation::Strict if matches!(origin, Origin::Apply) && !found.is_empty() => {
+            let why = format!("strict decoding error: {}", found.join(", "));
+            Err(Status::bad_patch(&why))
+        }
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(found),
         FieldValidation::Strict if found.is_empty() => Ok(Vec::new()),

@@ -90,6 +90,9 @@ impl Registry {
         if old.is_some() || resource.is_custom() {
             return Ok(());
         }
+        if resource.is("", "pods") {
+            self.admit_priority(target, body)?;
+        }
         defaults::fill_by_admission(resource, body);
         match (resource.group.as_str(), resource.plural.as_str()) {
             ("", "namespaces") => {
@@ -97,7 +100,7 @@ impl Registry {
                 body["spec"]["finalizers"] = json!(["kubernetes"]);
                 body["status"] = json!({ "phase": "Active" });
             }
-            ("", "pods") => body["status"]["qosClass"] = json!(pods::class(body)),
+            ("", "pods") => self.complete_pod(body),
             ("", "persistentvolumes") => {
                 body["status"]["lastPhaseTransitionTime"] = json!(self.now());
             }
@@ -108,6 +111,30 @@ impl Registry {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Registry {
+    /// What a new pod gets when it is taken in.
+    fn complete_pod(&self, pod: &mut Value) {
+        pod["status"]["qosClass"] = json!(pods::class(pod));
+        let grace = &mut pod["spec"]["terminationGracePeriodSeconds"];
+        if grace.as_i64().is_some_and(|seconds| seconds < 0) {
+            *grace = json!(1);
+        }
+        if object::elements(&pod["spec"], "schedulingGates")
+            .next()
+            .is_some()
+        {
+            pod["status"]["conditions"] = json!([{
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": null,
+                "lastTransitionTime": self.now(),
+            }]);
+        }
     }
 }
 
@@ -123,15 +150,16 @@ fn label_job(job: &mut Value) {
         ("controller-uid", &uid),
         ("job-name", &name),
     ];
-    for place in ["/metadata", "/spec/template/metadata"] {
-        if place != "/metadata" {
-            object::member_mut(&mut job["spec"]["template"], "metadata");
-        }
-        let Some(metadata) = job.pointer_mut(place) else {
-            continue;
-        };
-        let own = object::member_mut(metadata, "labels");
-        own.extend(labels.map(|(label, value)| (label.to_owned(), value.clone())));
+    // A job without labels of its own has those of its pods.
+    let own = &job["metadata"]["labels"];
+    let has_own = own.as_object().is_some_and(|own| !own.is_empty())
+        && *own != job["spec"]["template"]["metadata"]["labels"];
+    object::member_mut(&mut job["spec"]["template"], "metadata");
+    let of_pods = object::member_mut(&mut job["spec"]["template"]["metadata"], "labels");
+    of_pods.extend(labels.map(|(label, value)| (label.to_owned(), value.clone())));
+    if !has_own {
+        let all = of_pods.clone();
+        object::metadata_mut(job).insert("labels".to_owned(), Value::Object(all));
     }
     let selector = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid } });
     job["spec"]["selector"] = selector;

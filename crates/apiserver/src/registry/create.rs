@@ -43,7 +43,7 @@ impl Registry {
             return self.act(target, body, options);
         }
         let resource = &target.resource;
-        accept::check_type(resource, &mut body)?;
+        accept::check_type(resource, &mut body, options)?;
         accept::settle_namespace(target, &mut body)?;
         let mut warnings = accept::decode(resource, &mut body, Origin::Put, options)?;
         if let Some(answer) = reviews::answer(resource, &body, &options.requester) {
@@ -119,7 +119,6 @@ impl Registry {
             });
         }
         if options.dry_run {
-            object::metadata_mut(&mut body).remove("resourceVersion");
             return Ok(present(resource, &Object::new(body)));
         }
         if self.store.len() >= self.config.max_objects {

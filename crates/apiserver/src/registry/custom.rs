@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Target, names};
 use crate::resource::Custom;
-use crate::schema::{Findings, validate};
+use crate::schema::{Findings, duplicates, validate};
 use crate::status::Cause;
 
 /// Reasons of causes after which no rule is looked at: a rule may rely on the schema.
@@ -34,12 +34,13 @@ pub(super) fn findings(
         warnings: Vec::new(),
     };
     let causes = &mut findings.causes;
-    embedded_causes(schema, object, old, "", causes);
     if !is_status && let Some(scale) = &custom.scale {
         for path in [&scale.spec_replicas, &scale.status_replicas] {
             causes.extend(replicas_cause(object, path));
         }
     }
+    embedded_causes(schema, object, old, "", causes);
+    causes.extend(duplicates(schema, object, old));
     if custom.rules.is_empty() {
         return findings;
     }
@@ -104,9 +105,11 @@ fn embedded_causes(
 /// What scale shows must be a number that is not negative.
 fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
     let wrong = |value: &Value, wanted: &str| {
-        let shown = match value.as_str() {
-            Some(text) => text.to_owned(),
-            None => value.to_string(),
+        let whole = value.as_f64().filter(|number| number.fract() == 0.0);
+        let shown = match (value.as_str(), whole) {
+            (Some(text), _) => text.to_owned(),
+            (None, Some(number)) => format!("{number:.0}"),
+            (None, None) => value.to_string(),
         };
         let kind = match value {
             Value::Null => "<nil>",
@@ -130,6 +133,12 @@ fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
     let Some(number) = value.as_i64() else {
         return wrong(value, "int64");
     };
-    let why = "should be a non-negative integer";
-    (number < 0).then(|| Cause::invalid(path, value, why))
+    let why = if number < 0 {
+        "should be a non-negative integer"
+    } else if i32::try_from(number).is_err() {
+        "should be less than or equal to 2147483647"
+    } else {
+        return None;
+    };
+    Some(Cause::invalid(path, value, why))
 }

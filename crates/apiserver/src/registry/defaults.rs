@@ -94,11 +94,23 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         super::definitions::complete(object);
     }
     kinds::complete(resource, object);
+    if resource.is("batch", "jobs") {
+        label_as_pods(object);
+    }
     fill_types(&resource.schema, object);
     if let Some(filled) = resource.lifecycle.filled.as_object()
         && let Some(members) = object.as_object_mut()
     {
         fill_members(filled, members, not_defaults(resource));
+    }
+}
+
+/// A job without labels has those of its pods.
+fn label_as_pods(job: &mut Value) {
+    let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+    let is_empty = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
+    if is_empty(&job["metadata"]["labels"]) && !is_empty(&labels) {
+        object::metadata_mut(job).insert("labels".to_owned(), labels);
     }
 }
 

@@ -145,9 +145,12 @@ impl Registry {
     ) -> Result<Reply, Status> {
         let resource = Arc::clone(&target.resource);
         Self::admit_deletion(target)?;
-        let old = self.stored(target)?;
-        check_preconditions(&resource, &old, options)?;
         let warnings = warnings(&resource, options);
+        let old = self.stored(target).map_err(|status| Status {
+            warnings: warnings.clone(),
+            ..status
+        })?;
+        check_preconditions(&resource, &old, options)?;
         let mark = self.mark(&resource, &old, options);
         // Older clients are told that there is something to wait for.
         let waits = options.cascades && matches!(mark, Mark::Held(_));

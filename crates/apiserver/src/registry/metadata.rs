@@ -133,6 +133,15 @@ pub(super) fn validate_update(
         causes.extend(names::annotation_causes(new));
     }
     causes.extend(update());
+    // Of some kinds it then checks everything as in a new object.
+    if ["configmaps", "secrets", "serviceaccounts"].contains(&resource.plural.as_str())
+        && resource.group.is_empty()
+    {
+        causes.extend(names::label_causes(new));
+        causes.extend(names::annotation_causes(new));
+        causes.extend(owner_causes(new));
+        causes.extend(owner_causes(new));
+    }
     let own = content_findings(target, new, Some(old));
     causes.extend(own.causes);
     settled(target, new, causes, own.warnings)

@@ -80,6 +80,9 @@ impl Registry {
             now: (subresource != "scale").then_some(now.as_str()),
         };
         let is_new = old.is_none();
+        if is_new && managed::is_unreadable(&target.resource.schema, new) {
+            return Managers::default();
+        }
         let nothing = || Cow::Owned(accept::nothing(&target.resource));
         let old = old.map_or_else(nothing, Cow::Borrowed);
         managed::update(context, &old, is_new, new, managers)

@@ -74,7 +74,7 @@ impl Registry {
         if is_scale {
             object::check_shape(&mut new)?;
         } else {
-            accept::check_type(&resource, &mut new)?;
+            accept::check_type(&resource, &mut new, options)?;
         }
         check_identity(target, &new)?;
         self.change(target, new, None, &old, Origin::Patch, options)

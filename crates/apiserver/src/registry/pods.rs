@@ -123,6 +123,10 @@ fn spec_causes(pod: &Value, old: &Value) -> Vec<Cause> {
             return vec![Cause::forbidden(format!("spec.{list}"), why)];
         }
     }
+    let new_gates = new_gates(new, old);
+    if !new_gates.is_empty() {
+        return new_gates;
+    }
     let same_containers = CONTAINERS.into_iter().all(|list| {
         object::elements(new, list)
             .zip(object::elements(old, list))
@@ -131,7 +135,6 @@ fn spec_causes(pod: &Value, old: &Value) -> Vec<Cause> {
     if same_containers
         && !differs_but(Some(new), Some(old), &CHANGING_IN_SPEC)
         && tolerates_no_less(new, old)
-        && gates_only_open(new, old)
         && grace_may_become(new, old)
     {
         return deadline_cause(new, old).into_iter().collect();
@@ -153,9 +156,17 @@ fn tolerates_no_less(new: &Value, old: &Value) -> bool {
 }
 
 /// Gates of scheduling can only be taken away.
-fn gates_only_open(new: &Value, old: &Value) -> bool {
-    object::elements(new, "schedulingGates")
-        .all(|gate| object::elements(old, "schedulingGates").any(|had| had == gate))
+fn new_gates(new: &Value, old: &Value) -> Vec<Cause> {
+    let gates = object::elements(new, "schedulingGates").enumerate();
+    let added =
+        gates.filter(|(_, gate)| !object::elements(old, "schedulingGates").any(|had| had == *gate));
+    added
+        .map(|(index, gate)| {
+            let name = gate["name"].as_str().unwrap_or_default();
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            Cause::forbidden(format!("spec.schedulingGates[{index}].name"), &why)
+        })
+        .collect()
 }
 
 fn grace_may_become(new: &Value, old: &Value) -> bool {
@@ -294,7 +305,11 @@ mod tests {
         check(&tolerations(&["a"]), &tolerations(&["b"]), Some("spec"));
         let gates = |names: &[&str]| json!({ "schedulingGates": names });
         check(&gates(&["a"]), &gates(&[]), None);
-        check(&gates(&["a"]), &gates(&["a", "b"]), Some("spec"));
+        check(
+            &gates(&["a"]),
+            &gates(&["a", "b"]),
+            Some("spec.schedulingGates[1].name"),
+        );
         let grace = |seconds: i64| json!({ "terminationGracePeriodSeconds": seconds });
         check(&grace(-1), &grace(1), None);
         check(&grace(30), &grace(1), Some("spec"));

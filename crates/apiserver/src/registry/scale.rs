@@ -40,7 +40,13 @@ impl Registry {
         let mut new = Value::clone(&shown);
         let path = paths(resource).spec_replicas;
         object::set_at(&mut new, &path, json!(replicas));
+        let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+        let has_place = !resource.is_custom() || object::at(&shown, parent).is_some();
         let managers = managers.unwrap_or_else(|| {
+            // What has to be made for the number is not followed.
+            if !has_place {
+                return ownership::of(&shown);
+            }
             // A scale does not show zero, so nobody comes to own it.
             let mut written = new.clone();
             if replicas == 0 {

@@ -46,8 +46,7 @@ impl Selection {
     ///
     /// 400 for what cannot be parsed, and for fields that the resource does not select by.
     pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Status> {
-        let labels = parse_labels(labels)
-            .map_err(|why| Status::bad_request(format!("unable to parse requirement: {why}")))?;
+        let labels = parse_labels(labels).map_err(Status::bad_request)?;
         let fields = parse_fields(fields)?;
         for term in &fields {
             if !resource.field_selectors.contains(&term.path) {
@@ -206,15 +205,23 @@ fn parse_labels(text: &str) -> Result<Vec<LabelTerm>, String> {
         next: 0,
     };
     let mut terms = Vec::new();
-    if reader.peek().is_empty() {
-        return Ok(terms);
+    match reader.peek() {
+        "" => return Ok(terms),
+        token if begins_term(token) => {}
+        token => {
+            return Err(format!(
+                "found '{token}', expected: !, identifier, or 'end of string'"
+            ));
+        }
     }
     loop {
-        terms.push(reader.term()?);
+        let term = reader.term();
+        terms.push(term.map_err(|why| format!("unable to parse requirement: {why}"))?);
         match reader.take().as_str() {
             "" => return Ok(terms),
-            "," if reader.peek().is_empty() => {
-                return Err("found '', expected: identifier after ','".to_owned());
+            "," if !begins_term(reader.peek()) => {
+                let token = reader.peek();
+                return Err(format!("found '{token}', expected: identifier after ','"));
             }
             "," => {}
             other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
@@ -239,6 +246,10 @@ fn tokens(text: &str) -> Vec<String> {
         rest = after.trim_start();
     }
     tokens
+}
+
+fn begins_term(token: &str) -> bool {
+    token == "!" || is_word(token)
 }
 
 fn is_word(token: &str) -> bool {

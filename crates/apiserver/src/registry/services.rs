@@ -95,7 +95,13 @@ fn carry_over(spec: &mut Map<String, Value>, old: &Value) {
     let kind = Kind::of(spec);
     let kept = |member: &str| old.get(member).filter(|value| !value.is_null());
     if kind == Kind::ExternalName {
-        for member in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        for member in [
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ] {
             if spec.get(member) == kept(member) {
                 spec.remove(member);
             }
@@ -171,7 +177,10 @@ impl Registry {
         let wants_ports = kind == Kind::NodePort
             || (kind == Kind::LoadBalancer
                 && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false)));
-        causes.extend(self.allocate_node_ports(target, spec, wants_ports));
+        // A service that may have none is told so, whatever the number is.
+        if kind.has_node_ports() {
+            causes.extend(self.allocate_node_ports(target, spec, wants_ports));
+        }
         if causes.is_empty() {
             return Ok(());
         }

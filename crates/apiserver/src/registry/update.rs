@@ -35,7 +35,7 @@ impl Registry {
             object::check_shape(&mut body)?;
             scale::check_type(&body)?;
         } else {
-            accept::check_type(&resource, &mut body)?;
+            accept::check_type(&resource, &mut body, options)?;
         }
         accept::check_name(target, &body)?;
         accept::settle_namespace(target, &mut body)?;
@@ -44,6 +44,9 @@ impl Registry {
                 check_uid(target, object::uid(&body), "", options)?;
                 object::metadata_mut(&mut body).remove("resourceVersion");
                 return self.create(target, body, options);
+            }
+            if !target.is_subresource("scale") {
+                accept::decode(&resource, &mut body, Origin::Put, options)?;
             }
             return Err(Status::not_found(resource.subject(&target.name)));
         };
@@ -108,6 +111,7 @@ impl Registry {
         }
         keep_server_members(&mut new, &shown);
         warnings.extend(validate_update(target, &new, &shown)?);
+        self.admit_change(target, &new, &shown)?;
         warnings.extend(names::finalizer_warnings(resource, &new, Some(&shown)));
         accept::finish(resource, &mut new);
         raise_generation(target, &mut new, &shown);
@@ -178,7 +182,7 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
     let absent = version.is_empty() || version == "0";
     if absent {
         return match origin {
-            Origin::Put if !resource.lifecycle.unconditional_update => {
+            Origin::Put | Origin::Patch if !resource.lifecycle.unconditional_update => {
                 let cause = Cause {
                     reason: "FieldValueInvalid",
                     field: "metadata.resourceVersion".to_owned(),
@@ -186,7 +190,7 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
                 };
                 Err(Status::invalid(resource.subject(&target.name), vec![cause]))
             }
-            Origin::Put | Origin::Patch => Ok(()),
+            Origin::Put | Origin::Patch | Origin::Apply => Ok(()),
         };
     }
     if let Err(why) = version.parse::<u64>() {

@@ -3,12 +3,15 @@
 
 mod pods;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{addresses, forms, has_generation};
 use crate::object;
 use crate::quantity;
 use crate::resource::Resource;
+use crate::schema::is_known_format;
 
 /// Kinds whose names are those of pods and hosts.
 const NAMES_OF_PODS: [(&str, &str); 5] = [
@@ -26,6 +29,18 @@ pub(super) fn of(resource: &Resource, object: &Value, old: Option<&Value>) -> Ve
     let mut warnings = Vec::new();
     if resource.is_custom() {
         return warnings;
+    }
+    if let Some(what) = not_executed(resource, object) {
+        tracing::warn!(
+            target: "homeostat_apiserver",
+            "{} {}: {what}",
+            resource.kind,
+            object::name(object)
+        );
+        warnings.push(what);
+    }
+    if resource.is_definition() {
+        warnings.extend(unknown_formats(object));
     }
     if old.is_none() {
         warnings.extend(name_warning(resource, object));
@@ -79,6 +94,71 @@ pub(super) fn of(resource: &Resource, object: &Value, old: Option<&Value>) -> Ve
         _ => {}
     }
     warnings
+}
+
+/// What this server only stores, though a cluster acts on it.
+fn not_executed(resource: &Resource, object: &Value) -> Option<String> {
+    let what = match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            if object["spec"]["conversion"]["strategy"] != "Webhook" {
+                return None;
+            }
+            "the conversion webhook is not called: objects are shown in other versions with the \
+             members that these have too"
+        }
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations" | "mutatingwebhookconfigurations",
+        ) => "the webhooks are not called",
+        (
+            "admissionregistration.k8s.io",
+            "validatingadmissionpolicies" | "mutatingadmissionpolicies",
+        ) => "the policy is not evaluated",
+        (
+            "admissionregistration.k8s.io",
+            "validatingadmissionpolicybindings" | "mutatingadmissionpolicybindings",
+        ) => "the bound policy is not evaluated",
+        ("apiregistration.k8s.io", "apiservices") => {
+            if object["spec"]["service"].is_null() {
+                return None;
+            }
+            "requests for the group are not passed on to the service"
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "the embedded API server stores this object and does not act on it as a cluster does: {what}"
+    ))
+}
+
+/// Formats that say nothing to a server, each once.
+fn unknown_formats(definition: &Value) -> Vec<String> {
+    fn collect<'a>(schema: &'a Value, found: &mut BTreeSet<&'a str>) {
+        let format = schema["format"].as_str();
+        found.extend(format.filter(|format| !is_known_format(format)));
+        for (_, property) in schema["properties"].as_object().into_iter().flatten() {
+            collect(property, found);
+        }
+        for keyword in ["items", "additionalProperties", "not"] {
+            if schema[keyword].is_object() {
+                collect(&schema[keyword], found);
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            for schema in object::elements(schema, keyword) {
+                collect(schema, found);
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    for version in object::elements(&definition["spec"], "versions") {
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if schema.is_object() {
+            collect(schema, &mut found);
+        }
+    }
+    let warning = |format: &&str| format!("unrecognized format {format:?}");
+    found.iter().map(warning).collect()
 }
 
 /// The name of a pod is that of a host.

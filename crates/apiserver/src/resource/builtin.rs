@@ -51,6 +51,13 @@ pub(crate) fn builtin_resources() -> &'static [Arc<Resource>] {
     })
 }
 
+/// Whether a kind is built in in a version of a group.
+pub(crate) fn is_registered(group: &str, version: &str, kind: &str) -> bool {
+    builtin_resources().iter().any(|resource| {
+        resource.group == group && resource.version == version && resource.kind == kind
+    })
+}
+
 fn resource(group: &str, version: &str, facts: Facts) -> Resource {
     let own = format!("{group}/{}", facts.name);
     let stored = STORED_AS

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Resource, builtin_resources, from_definition, group_of};
 
 /// The resources that are served now.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Catalog {
     /// Those of each definition, by its name.
     custom: BTreeMap<String, Vec<Arc<Resource>>>,

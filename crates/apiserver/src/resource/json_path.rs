@@ -17,13 +17,13 @@ enum Step {
     Members(Vec<String>),
     /// `[0]`, `[-1]`, `[0,2]`
     Elements(Vec<i64>),
-    /// `[1:3]`, `[::2]`
+    /// `[1:3]`, `[::2]`, `[*]`
     Slice {
         start: Option<i64>,
         end: Option<i64>,
         stride: usize,
     },
-    /// `.*`, `[*]`
+    /// `.*`
     All,
     /// `..`: the value itself and everything in it.
     Descend,
@@ -270,9 +270,14 @@ impl Parser<'_> {
                 self.rest.next();
                 Step::Filter(self.filter()?)
             }
+            // Elements of a list, and not members of an object.
             '*' => {
                 self.rest.next();
-                Step::All
+                Step::Slice {
+                    start: None,
+                    end: None,
+                    stride: 1,
+                }
             }
             '\'' | '"' => {
                 let mut names = vec![self.quoted()?];

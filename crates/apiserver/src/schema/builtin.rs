@@ -34,7 +34,7 @@ const FILES: [&str; 19] = [
 
 /// Members that are written as null where there is nothing, beside those that the recorded objects
 /// show: no recorded object of these kinds was without, or the types are only parts of a status.
-const NULL_WHEN_EMPTY: [(&str, &[&str]); 15] = [
+const NULL_WHEN_EMPTY: [(&str, &[&str]); 16] = [
     ("io.k8s.api.rbac.v1.Role", &["rules"]),
     ("io.k8s.api.rbac.v1.ClusterRole", &["rules"]),
     (
@@ -57,6 +57,7 @@ const NULL_WHEN_EMPTY: [(&str, &[&str]); 15] = [
         "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition",
         &["lastTransitionTime"],
     ),
+    ("io.k8s.api.discovery.v1.EndpointSlice", &["endpoints"]),
     (
         "io.k8s.api.batch.v1.JobCondition",
         &["lastProbeTime", "lastTransitionTime"],
@@ -92,6 +93,19 @@ const NULL_WHEN_EMPTY: [(&str, &[&str]); 15] = [
 const WRITTEN_WHEN_EMPTY: [(&str, &str); 2] = [
     ("io.k8s.api.core.v1.HostPathVolumeSource", "type"),
     ("io.k8s.api.discovery.v1.EndpointPort", "name"),
+];
+
+/// References by a name that is left out when it is empty, though the data gives it a default.
+const OPTIONAL_NAMES: [&str; 9] = [
+    "io.k8s.api.core.v1.ConfigMapEnvSource",
+    "io.k8s.api.core.v1.ConfigMapKeySelector",
+    "io.k8s.api.core.v1.ConfigMapProjection",
+    "io.k8s.api.core.v1.ConfigMapVolumeSource",
+    "io.k8s.api.core.v1.LocalObjectReference",
+    "io.k8s.api.core.v1.SecretEnvSource",
+    "io.k8s.api.core.v1.SecretKeySelector",
+    "io.k8s.api.core.v1.SecretProjection",
+    "io.k8s.api.networking.v1.ServiceBackendPort",
 ];
 
 #[derive(Deserialize)]
@@ -204,6 +218,12 @@ fn builtin() -> &'static Builtin {
         for (name, members) in NULL_WHEN_EMPTY {
             for member in members {
                 builtin.mark(name, &serde_json::json!({ (*member): null }));
+            }
+        }
+        for name in OPTIONAL_NAMES {
+            let schema = builtin.types.get_mut(name);
+            if let Some(field) = schema.and_then(|schema| schema.fields.get_mut("name")) {
+                field.omitted_when_empty = true;
             }
         }
         for (name, member) in WRITTEN_WHEN_EMPTY {

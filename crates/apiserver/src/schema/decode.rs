@@ -1,9 +1,10 @@
 //! Bringing what a client sent into the form in which it is stored.
 
+mod times;
+
 use std::fmt;
 
-use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::Schema;
 use crate::{base64, quantity};
@@ -17,12 +18,17 @@ pub(crate) struct Decoded {
     pub(crate) problem: Option<String>,
     /// Defaults are not filled in.
     without_defaults: bool,
+    /// Null is kept where nothing takes its place.
+    keeps_null: bool,
 }
 
 /// Where a value is in its object, for messages.
 #[derive(Debug, Clone, Copy)]
 enum Place<'a> {
     Object,
+    /// A member of a type, with the short name of the type.
+    Field(&'a Place<'a>, &'a str, &'a str),
+    /// A member of anything else.
     Member(&'a Place<'a>, &'a str),
     Element(&'a Place<'a>, usize),
 }
@@ -44,10 +50,13 @@ fn builtin(value: &mut Value, schema: &Schema, place: Place<'_>, decoded: &mut D
         return;
     }
     if let Some(members) = value.as_object_mut() {
-        if schema.is_struct() {
+        if schema.is_struct() || has_no_members(schema) {
             builtin_struct(members, schema, place, decoded);
         } else if let Some(values) = &schema.resolved().values {
             for (name, value) in members.iter_mut() {
+                if value.is_null() && values.has_type("string") && values.reference.is_none() {
+                    *value = Value::from("");
+                }
                 builtin(value, values, Place::Member(&place, name), decoded);
             }
         }
@@ -64,18 +73,21 @@ fn scalar(value: &mut Value, schema: &Schema, place: Place<'_>) -> Result<(), St
         return Ok(());
     }
     let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        // A number that is too large or no whole one is shown.
+        Value::Number(number) if schema.has_type("integer") => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
     };
     let fits = match value {
         Value::Null => true,
         Value::Bool(_) => schema.has_type("boolean"),
         Value::Number(number) => {
-            schema.has_type("number") || (schema.has_type("integer") && !number.is_f64())
+            schema.has_type("number")
+                || (schema.has_type("integer") && fits_integer(number, schema))
         }
         Value::String(_) => schema.has_type("string"),
         Value::Array(_) => schema.has_type("array"),
@@ -83,10 +95,54 @@ fn scalar(value: &mut Value, schema: &Schema, place: Place<'_>) -> Result<(), St
     };
     if !fits {
         return Err(format!(
-            "json: cannot unmarshal {found} into Go struct field {place}"
+            "json: cannot unmarshal {found} into Go struct field {} of type {}",
+            place.of_type(),
+            go_type(schema)
         ));
     }
     canonical(value, schema)
+}
+
+fn fits_integer(number: &Number, schema: &Schema) -> bool {
+    match schema.resolved().format.as_deref() {
+        Some("int32") => number
+            .as_i64()
+            .is_some_and(|number| i32::try_from(number).is_ok()),
+        // Text or number: a number has 32 bits.
+        Some(_) | None => number.is_i64(),
+    }
+}
+
+/// The type of a value as the server names it.
+fn go_type(schema: &Schema) -> String {
+    if let Some(reference) = &schema.reference
+        && schema.is_struct()
+    {
+        let mut parts = reference.rsplit('.');
+        let (name, package) = (parts.next(), parts.next());
+        return format!(
+            "{}.{}",
+            package.unwrap_or_default(),
+            name.unwrap_or_default()
+        );
+    }
+    let resolved = schema.resolved();
+    let format = resolved.format.as_deref();
+    if let Some(items) = &resolved.items {
+        format!("[]{}", go_type(items))
+    } else if let Some(values) = &resolved.values {
+        format!("map[string]{}", go_type(values))
+    } else if schema.has_type("integer") {
+        format.unwrap_or("int64").to_owned()
+    } else if schema.has_type("number") {
+        "float64".to_owned()
+    } else if schema.has_type("boolean") {
+        "bool".to_owned()
+    } else if format == Some("byte") {
+        "[]uint8".to_owned()
+    } else {
+        "string".to_owned()
+    }
 }
 
 /// Writes texts that mean something as they are stored.
@@ -104,7 +160,9 @@ fn canonical(value: &mut Value, schema: &Schema) -> Result<(), String> {
         return Ok(());
     };
     match schema.resolved().format.as_deref() {
-        Some("date-time") => *value = Value::String(time(text, reference.ends_with("MicroTime"))?),
+        Some("date-time") => {
+            *value = Value::String(times::stored(text, reference.ends_with("MicroTime"))?);
+        }
         Some("byte") => {
             if let Some(place) = base64::first_illegal(text) {
                 return Err(format!("illegal base64 data at input byte {place}"));
@@ -115,21 +173,6 @@ fn canonical(value: &mut Value, schema: &Schema) -> Result<(), String> {
     Ok(())
 }
 
-/// A time as it is stored: in UTC, with seconds or with exactly six digits of a second.
-fn time(text: &str, micro: bool) -> Result<String, String> {
-    let problem = || format!("parsing time {text:?} failed");
-    let time: Timestamp = text.parse().map_err(|_| problem())?;
-    if !micro {
-        return Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    }
-    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
-    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-    if digits != 6 {
-        return Err(problem());
-    }
-    Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
-}
-
 fn builtin_struct(
     members: &mut Map<String, Value>,
     schema: &Schema,
@@ -137,6 +180,8 @@ fn builtin_struct(
     decoded: &mut Decoded,
 ) {
     let fields = &schema.resolved().fields;
+    let owner = schema.reference.as_deref().unwrap_or_default();
+    let owner = owner.rsplit('.').next().unwrap_or_default();
     members.retain(|name, value| {
         let Some(field) = fields.get(name) else {
             decoded
@@ -144,9 +189,12 @@ fn builtin_struct(
                 .push(Place::Member(&place, name).to_string());
             return false;
         };
-        builtin(value, field, Place::Member(&place, name), decoded);
+        builtin(value, field, Place::Field(&place, owner, name), decoded);
+        if is_raw(field) {
+            return !value.is_null();
+        }
         !(value.is_null()
-            || (is_empty(value, field) && !field.null_when_empty)
+            || (is_empty(value, field) && !field.null_when_empty && !tells_empty(field))
             || is_omitted_zero(name, value, field))
     });
     for (name, field) in fields {
@@ -157,6 +205,27 @@ fn builtin_struct(
             members.insert(name.clone(), zero);
         }
     }
+}
+
+/// A type without members of its own: whatever stands there is not known.
+fn has_no_members(schema: &Schema) -> bool {
+    let reference = schema.reference.as_deref();
+    reference.is_some_and(|name| name.ends_with(".CustomResourceSubresourceStatus"))
+}
+
+/// A value that is kept as it was written.
+fn is_raw(field: &Schema) -> bool {
+    let reference = field.reference.as_deref();
+    reference.is_some_and(|name| name.ends_with(".apiextensions.v1.JSON"))
+}
+
+/// A list that a typed server tells apart from none while it checks it.
+fn tells_empty(field: &Schema) -> bool {
+    let items = field
+        .items
+        .as_deref()
+        .and_then(|items| items.reference.as_deref());
+    items.is_some_and(|name| name.ends_with(".HPAScalingPolicy"))
 }
 
 /// Optional texts that a typed server tells apart from the empty one; others it leaves out when they
@@ -186,11 +255,16 @@ const NOTHING_WHEN_ZERO: [&str; 8] = [
 
 /// A zero that is not written.
 fn is_omitted_zero(name: &str, value: &Value, field: &Schema) -> bool {
+    if field.omitted_when_empty && value == "" {
+        return true;
+    }
     if field.default.is_some() {
         return false;
     }
     if value == "" {
-        return !TEXTS_WITH_EMPTY.contains(&name);
+        let reference = field.reference.as_deref().unwrap_or_default();
+        // The empty text is another value than the number zero.
+        return !TEXTS_WITH_EMPTY.contains(&name) && !reference.ends_with(".IntOrString");
     }
     (*value == 0 || *value == false) && NOTHING_WHEN_ZERO.contains(&name)
 }
@@ -226,6 +300,19 @@ pub(crate) fn decode_custom(object: &mut Value, schema: &Schema) -> Decoded {
     decoded
 }
 
+/// Takes in a custom object that a configuration was merged into: null stays, so that it is found where
+/// it is not allowed.
+pub(crate) fn decode_applied(object: &mut Value, schema: &Schema) -> Decoded {
+    let mut decoded = Decoded {
+        keeps_null: true,
+        ..Decoded::default()
+    };
+    if let Some(members) = object.as_object_mut() {
+        custom_struct(members, schema, Place::Object, true, &mut decoded);
+    }
+    decoded
+}
+
 /// Drops what the schema does not know. Answers what that was.
 pub(crate) fn prune_custom(object: &mut Value, schema: &Schema) -> Decoded {
     let mut decoded = Decoded {
@@ -236,6 +323,16 @@ pub(crate) fn prune_custom(object: &mut Value, schema: &Schema) -> Decoded {
         custom_struct(members, schema, Place::Object, true, &mut decoded);
     }
     decoded
+}
+
+/// Whether a value has members that its schema does not know.
+pub(super) fn has_unknown(value: &Value, schema: &Schema) -> bool {
+    let mut decoded = Decoded {
+        without_defaults: true,
+        ..Decoded::default()
+    };
+    custom(&mut value.clone(), schema, Place::Object, &mut decoded);
+    !decoded.unknown.is_empty()
 }
 
 fn custom(value: &mut Value, schema: &Schema, place: Place<'_>, decoded: &mut Decoded) {
@@ -263,8 +360,7 @@ fn custom_struct(
             // Dropped so that the default takes its place.
             return false;
         }
-        if known.is_some_and(|field| value.is_null() && !field.nullable && schema.values.is_none())
-        {
+        if known.is_some_and(|field| value.is_null() && !field.nullable && !decoded.keeps_null) {
             return false;
         }
         if known.is_some() || schema.preserve_unknown || own(name) {
@@ -288,7 +384,7 @@ fn custom_struct(
             builtin(
                 value,
                 &Schema::object_meta(),
-                Place::Member(&place, name),
+                Place::Field(&place, "ObjectMeta", name),
                 decoded,
             );
             continue;
@@ -304,13 +400,39 @@ fn custom_struct(
 
 // === impl Place ===
 
+impl Place<'_> {
+    /// The place in the type that it belongs to, as in `Container.spec.containers.name`.
+    fn of_type(&self) -> String {
+        match self {
+            Self::Object => String::new(),
+            Self::Field(_, owner, _) => format!("{owner}.{}", self.plain()),
+            // The values of a map and the elements of a list have the place of these.
+            Self::Member(place, _) | Self::Element(place, _) => place.of_type(),
+        }
+    }
+
+    /// The place without keys of maps and numbers of elements.
+    fn plain(&self) -> String {
+        match self {
+            Self::Object => String::new(),
+            Self::Field(place, _, name) => match place.plain() {
+                parent if parent.is_empty() => (*name).to_owned(),
+                parent => format!("{parent}.{name}"),
+            },
+            Self::Member(place, _) | Self::Element(place, _) => place.plain(),
+        }
+    }
+}
+
 /// As in `spec.containers[0].name`.
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object => Ok(()),
-            Self::Member(Self::Object, name) => f.write_str(name),
-            Self::Member(place, name) => write!(f, "{place}.{name}"),
+            Self::Field(Self::Object, _, name) | Self::Member(Self::Object, name) => {
+                f.write_str(name)
+            }
+            Self::Field(place, _, name) | Self::Member(place, name) => write!(f, "{place}.{name}"),
             Self::Element(place, index) => write!(f, "{place}[{index}]"),
         }
     }

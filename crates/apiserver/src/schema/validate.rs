@@ -1,7 +1,11 @@
 //! Checking custom objects against the structural schema of their definition.
 
+mod combine;
 mod format;
+mod lists;
 
+pub(crate) use self::format::is_known as is_known_format;
+pub(crate) use self::lists::duplicates;
 use serde_json::{Map, Value, json};
 
 use crate::pattern::Patterns;
@@ -28,8 +32,21 @@ pub(crate) fn validate(
         causes: Vec::new(),
         hidden,
         patterns,
+        nameless: false,
     };
     check.value(schema, value, old, field);
+    check.causes
+}
+
+/// Checks the default of a schema, which has no name of its own in messages.
+pub(super) fn validate_default(schema: &Value, value: &Value, field: &str) -> Vec<Cause> {
+    let mut check = Check {
+        causes: Vec::new(),
+        hidden: field.len() + 1,
+        patterns: &Patterns::default(),
+        nameless: true,
+    };
+    check.value(schema, value, None, field);
     check.causes
 }
 
@@ -38,6 +55,8 @@ struct Check<'p> {
     causes: Vec<Cause>,
     /// So many characters of a field's path are not shown in messages.
     hidden: usize,
+    /// The value itself has no name in messages.
+    nameless: bool,
 }
 
 // === impl Check ===
@@ -47,7 +66,9 @@ impl Check<'_> {
         if old == Some(value) || (value.is_null() && schema["nullable"] == true) {
             return;
         }
-        if !self.kind(schema, value, field) {
+        let fits = self.kind(schema, value, field);
+        self.combined(schema, value, old, field);
+        if !fits {
             return;
         }
         if let Some(members) = value.as_object() {
@@ -73,6 +94,12 @@ impl Check<'_> {
     /// Checks the JSON type. False if it is wrong: nothing else is checked then.
     fn kind(&mut self, schema: &Value, value: &Value, field: &str) -> bool {
         let found = type_of(value);
+        // A number without a fraction is an integer, as long as a double holds it exactly.
+        let found = if found == "number" && is_whole(value) {
+            "integer"
+        } else {
+            found
+        };
         if schema["x-kubernetes-int-or-string"] == true {
             let fits = ["integer", "string"].contains(&found);
             if !fits {
@@ -83,21 +110,46 @@ impl Check<'_> {
         let Some(wanted) = schema["type"].as_str() else {
             return true;
         };
-        if wanted == found || (wanted == "number" && found == "integer") {
-            return true;
-        }
         let format = schema["format"].as_str().unwrap_or_default();
-        if wanted == "integer" && found == "number" && ["int32", "int64"].contains(&format) {
-            self.wrong_type(field, format, "float64");
-            let why = format!(
-                "Checked value must be of type integer with format {format} in {}",
-                self.shown(field)
-            );
-            self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
-        } else {
-            self.wrong_type(field, wanted, found);
+        let format = ["int32", "int64"]
+            .into_iter()
+            .find(|known| *known == format);
+        if wanted == found || (wanted == "number" && found == "integer") {
+            let too_large = wanted == "integer"
+                && format == Some("int32")
+                && value
+                    .as_i64()
+                    .is_some_and(|number| i32::try_from(number).is_err());
+            if too_large {
+                self.no_integer(format, field);
+            }
+            return !too_large;
+        }
+        match (wanted, found, format) {
+            ("integer", "number", Some(format)) => {
+                self.wrong_type(field, format, "float64");
+                self.no_integer(Some(format), field);
+            }
+            ("integer", "number", None) => {
+                self.wrong_type(field, wanted, found);
+                // A number without a fraction that 64 bits hold is one, after all.
+                if !is_integral(value) {
+                    self.no_integer(None, field);
+                }
+            }
+            _ => self.wrong_type(field, wanted, found),
         }
         false
+    }
+
+    fn no_integer(&mut self, format: Option<&str>, field: &str) {
+        let format = match format {
+            Some(format) => format!("with format {format}"),
+            None => "(default format)".to_owned(),
+        };
+        let shown = self.shown(field);
+        let why = format!("Checked value must be of type integer {format} in {shown}");
+        self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
     }
 
     fn wrong_type(&mut self, field: &str, wanted: &str, found: &str) {
@@ -110,7 +162,8 @@ impl Check<'_> {
     }
 
     fn shown<'a>(&self, field: &'a str) -> &'a str {
-        field.get(self.hidden..).unwrap_or(field)
+        let whole = if self.nameless { "" } else { field };
+        field.get(self.hidden..).unwrap_or(whole)
     }
 
     fn broken(&mut self, field: &str, value: &Value, rule: &str) {
@@ -191,7 +244,6 @@ impl Check<'_> {
             "set" => Some(element.clone()),
             _ => None,
         };
-        let mut seen = Vec::new();
         for (index, element) in list.iter().enumerate() {
             let place = format!("{field}[{index}]");
             let own = identity(element);
@@ -202,12 +254,6 @@ impl Check<'_> {
                     .find(|element| identity(element).as_ref() == Some(own))
             });
             self.value(&schema["items"], element, before, &place);
-            if let Some(own) = own {
-                if seen.contains(&own) {
-                    self.causes.push(Cause::duplicate(place, &own));
-                }
-                seen.push(own);
-            }
         }
     }
 
@@ -245,7 +291,39 @@ impl Check<'_> {
 
     fn number(&mut self, schema: &Value, value: &Value, field: &str) {
         let Some(number) = value.as_f64() else { return };
-        let bound = |name: &str| Some((schema[name].as_f64()?, &schema[name]));
+        // Whole numbers are held against whole bounds.
+        let is_integer = !value.is_f64();
+        let bound = |name: &str| {
+            let bound = schema[name].as_f64()?;
+            let whole = is_integer && bound.fract() != 0.0;
+            let bound = if whole { bound.trunc() } else { bound };
+            let shown = if whole {
+                json!(format!("{bound:.0}"))
+            } else {
+                schema[name].clone()
+            };
+            let shown = shown
+                .as_str()
+                .map_or_else(|| shown.to_string(), str::to_owned);
+            // No minus zero.
+            Some((bound, if shown == "-0" { "0".to_owned() } else { shown }))
+        };
+        if let Some((step, shown)) = bound("multipleOf") {
+            let times = if step < 1.0 {
+                1.0 / step * number
+            } else {
+                number / step
+            };
+            if step <= 0.0 {
+                let why = format!(
+                    "factor MultipleOf declared for {} must be positive: {shown}",
+                    self.shown(field)
+                );
+                self.causes.push(Cause::invalid(field, &json!(0), &why));
+            } else if (times - times.round()).abs() > NEARLY {
+                self.broken(field, value, &format!("should be a multiple of {shown}"));
+            }
+        }
         if let Some((min, shown)) = bound("minimum") {
             if schema["exclusiveMinimum"] == true && number <= min {
                 self.broken(field, value, &format!("should be greater than {shown}"));
@@ -268,13 +346,26 @@ impl Check<'_> {
                 );
             }
         }
-        if let Some((step, shown)) = bound("multipleOf") {
-            let times = number / step;
-            if (times - times.round()).abs() > f64::EPSILON {
-                self.broken(field, value, &format!("should be a multiple of {shown}"));
-            }
-        }
     }
+}
+
+/// How far a number may be from a whole one to count as it.
+const NEARLY: f64 = 1e-9;
+
+/// The largest number up to which a double holds every whole one.
+const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
+
+/// Whether a number has no fraction and is held exactly.
+fn is_whole(value: &Value) -> bool {
+    let number = value.as_f64().filter(|_| value.is_f64());
+    number.is_some_and(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)
+}
+
+/// Whether a number has no fraction and fits 64 bits.
+fn is_integral(value: &Value) -> bool {
+    let limit = 9_223_372_036_854_775_808.0;
+    let fits = |number: f64| number.fract() == 0.0 && (-limit..limit).contains(&number);
+    value.is_f64() && value.as_f64().is_some_and(fits)
 }
 
 /// The name of a value's JSON type in messages.
@@ -282,7 +373,7 @@ fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(number) if number.is_f64() || !number.is_i64() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",

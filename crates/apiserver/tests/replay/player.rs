@@ -230,7 +230,7 @@ impl Player<'_> {
             uri = format!("{uri}?{query}");
         }
         let body = match (step.get("body"), step["rawBody"].as_str()) {
-            (Some(body), _) => Some(self.bindings.fill_value(body)?.to_string()),
+            (Some(body), _) => Some(spaced(&self.bindings.fill_value(body)?)),
             (None, Some(raw)) => Some(self.bindings.fill(raw)?),
             (None, None) => None,
         };
@@ -347,9 +347,11 @@ impl Lines {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 let event: Value =
                     serde_json::from_slice(&line).map_err(|error| error.to_string())?;
-                let marked =
-                    !event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"]
-                        .is_null();
+                // A table has it in its row.
+                let table = &event["object"]["rows"][0]["object"];
+                let marked = [&event["object"], table].iter().any(|object| {
+                    !object["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null()
+                });
                 if event["type"] != "BOOKMARK" || marked {
                     return Ok(Some(event));
                 }
@@ -364,6 +366,25 @@ impl Lines {
                 }
             }
         }
+    }
+}
+
+/// JSON with a space behind each comma and colon, as the recorded requests had it: some messages show
+/// the beginning of the body.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(spaced).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                format!("{}: {}", Value::from(name.as_str()), spaced(value))
+            };
+            let list: Vec<String> = members.iter().map(member).collect();
+            format!("{{{}}}", list.join(", "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bodies of requests.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::duplicates;
 use crate::config::Config;
@@ -30,7 +30,10 @@ pub(super) fn object(
     kind: &str,
     duplicates: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    parse_object(config, request, duplicates).map_err(|problem| match problem {
+    let parsed = parse_object(config, request, duplicates);
+    // Null is an object about which nothing is said.
+    let parsed = parsed.map(|value| if value.is_null() { json!({}) } else { value });
+    parsed.map_err(|problem| match problem {
         Problem::MediaType => Status::unsupported_media_type(&OBJECT_TYPES),
         Problem::Text(why) => {
             let text = String::from_utf8_lossy(&request.body);

@@ -37,7 +37,12 @@ pub(super) fn cell(resource: &Resource, column: &Column, object: &Value, now: Ti
 fn custom(column: &Column, row: Row<'_>) -> Value {
     let found = column.path.as_ref().and_then(|path| path.first(row.object));
     let Some(found) = found.filter(|found| !found.is_null()) else {
-        return Value::Null;
+        // Every row has a name.
+        return if column.format == "name" {
+            json!("")
+        } else {
+            Value::Null
+        };
     };
     match column.kind.as_str() {
         "integer" => found

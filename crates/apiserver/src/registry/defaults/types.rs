@@ -215,12 +215,48 @@ fn pull_policy(container: &mut Map<String, Value>) {
         return;
     }
     let image = container.get("image").and_then(Value::as_str);
+    let is_readable = image.is_some_and(is_image);
     let last = image.and_then(|image| image.rsplit('/').next());
     let last = last.unwrap_or_default();
-    let floating =
-        !last.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    // What cannot be read has no tag that could float.
+    let floating = is_readable
+        && !last.contains('@')
+        && last.split_once(':').is_none_or(|(_, tag)| tag == "latest");
     let policy = if floating { "Always" } else { "IfNotPresent" };
     container.insert("imagePullPolicy".to_owned(), json!(policy));
+}
+
+/// Whether a text is the name of an image.
+fn is_image(text: &str) -> bool {
+    let text = match text.split_once('@') {
+        Some((name, digest)) => {
+            let hex = digest.split_once(':').map(|(_, hex)| hex);
+            let is_hex = |hex: &str| hex.len() >= 32 && hex.bytes().all(|c| c.is_ascii_hexdigit());
+            if !hex.is_some_and(is_hex) {
+                return false;
+            }
+            name
+        }
+        None => text,
+    };
+    let (path, last) = text.rsplit_once('/').unwrap_or(("", text));
+    let (last, tag) = last.split_once(':').unwrap_or((last, "latest"));
+    let in_tag = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let is_tag =
+        (1..=128).contains(&tag.len()) && tag.chars().all(in_tag) && !tag.starts_with(['.', '-']);
+    let mut parts = path.split('/').filter(|_| !path.is_empty()).peekable();
+    let is_host = |part: &&str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+        (part.contains(['.', ':']) || *part == "localhost") && part.chars().all(fits)
+    };
+    parts.next_if(is_host);
+    let is_part = |part: &str| {
+        let edge =
+            |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+        edge(part.chars().next()) && edge(part.chars().next_back()) && part.chars().all(fits)
+    };
+    is_tag && parts.all(is_part) && is_part(last)
 }
 
 /// A service account has two names, one of them old.
@@ -341,6 +377,10 @@ mod tests {
             ("host:5000/nginx", "Always"),
             ("host:5000/nginx:1", "IfNotPresent"),
             ("nginx@sha256:0", "IfNotPresent"),
+            ("é", "IfNotPresent"),
+            ("Nginx", "IfNotPresent"),
+            ("", "IfNotPresent"),
+            ("localhost/a_b/c-d", "Always"),
         ] {
             let mut container = json!({ "image": image });
             pull_policy(container.as_object_mut().expect("it is an object"));

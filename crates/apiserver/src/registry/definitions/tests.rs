@@ -89,7 +89,7 @@ fn refused() {
         (
             "/spec/versions/0/additionalPrinterColumns",
             json!([{ "name": "a", "jsonPath": ".a", "type": "text" }]),
-            "spec.versions[0].additionalPrinterColumns[0].type",
+            "spec.additionalPrinterColumns[0].type",
         ),
     ] {
         let found = fields(&with(pointer, value.clone()), None);

@@ -3,12 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{is_established, list_of, storage_versions};
+use crate::pattern::Patterns;
 use crate::registry::forms;
 use crate::schema::{Rules, structural_problems};
 use crate::status::Cause;
 
 /// The types that a printer column can have.
-const COLUMN_TYPES: [&str; 5] = ["integer", "number", "string", "boolean", "date"];
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+
+/// The formats that a printer column can have.
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+
+/// Says that somebody approved of a definition in a group of Kubernetes itself.
+const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// The rules that a definition breaks; `old` is its state before an update. What was wrong then is
 /// let pass.
@@ -87,6 +103,7 @@ fn identity_causes(definition: &Value) -> Vec<Cause> {
         let why = "must be spec.names.plural+\".\"+spec.group";
         causes.push(Cause::invalid("metadata.name", name, why));
     }
+    causes.extend(approval_cause(definition, &group));
     if group.is_empty() {
         causes.push(Cause::required("spec.group", ""));
     } else if let Some(why) = forms::subdomain_form(&group) {
@@ -98,12 +115,39 @@ fn identity_causes(definition: &Value) -> Vec<Cause> {
     causes
 }
 
+/// A definition in a group of Kubernetes itself names who approved of it, or why nobody did.
+fn approval_cause(definition: &Value, group: &str) -> Option<Cause> {
+    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
+        let rest = group.strip_suffix(domain);
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    let field = format!("metadata.annotations[{APPROVAL}]");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let approval = &definition["metadata"]["annotations"][APPROVAL];
+    match approval.as_str().unwrap_or_default() {
+        _ if !is_protected => None,
+        "" => {
+            let why = format!("protected groups must have approval annotation {APPROVAL:?}, {see}");
+            Some(Cause::required(field, &why))
+        }
+        text if text.starts_with("unapproved") => None,
+        text if text.contains("://") => None,
+        _ => {
+            let why = format!(
+                "protected groups must have approval annotation {APPROVAL:?} with either a URL or a \
+                 reason starting with \"unapproved\", {see}"
+            );
+            Some(Cause::invalid(field, approval, &why))
+        }
+    }
+}
+
 fn versions_causes(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let versions = list_of(&spec["versions"]);
     if versions.is_empty() {
-        let why = "must have at least one version";
-        return vec![Cause::required("spec.versions", why)];
+        let why = "must have exactly one version marked as storage version";
+        return vec![versions_cause(versions, why)];
     }
     let first = &versions[0];
     // What all versions have in common is reported once.
@@ -132,6 +176,12 @@ fn versions_causes(spec: &Value) -> Vec<Cause> {
             causes.extend(schema_causes(schema, "spec.validation.openAPIV3Schema"));
         }
         causes.extend(shown_causes(version, &place));
+        let columns = "additionalPrinterColumns";
+        if versions.iter().any(|one| one[columns] != first[columns]) {
+            causes.extend(column_causes(version, &place));
+        } else if index == 0 {
+            causes.extend(column_causes(version, "spec"));
+        }
     }
     if let Some(why) = name_problem(&first["name"]) {
         causes.push(Cause::invalid("spec.version", &first["name"], why));
@@ -184,7 +234,48 @@ fn schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    Rules::problems(schema, place)
+    let mut causes = Rules::problems(schema, place);
+    if causes.is_empty() {
+        rules_of_defaults(schema, place, &mut causes);
+    }
+    causes
+}
+
+/// A default keeps the rules of its schema.
+fn rules_of_defaults(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+    let default = schema.get("default").filter(|default| !default.is_null());
+    if let Some(default) = default.filter(|_| has_rules(schema)) {
+        let field = format!("{place}.default");
+        let rules = Rules::of(schema);
+        let broken = rules
+            .check(schema, default, None, &Patterns::default())
+            .causes
+            .into_iter();
+        causes.extend(broken.map(|cause| Cause {
+            field: field.clone(),
+            ..cause
+        }));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        rules_of_defaults(property, &format!("{place}.properties[{name}]"), causes);
+    }
+    for (keyword, inner) in [
+        ("items", &schema["items"]),
+        ("additionalProperties", &schema["additionalProperties"]),
+    ] {
+        if inner.is_object() {
+            rules_of_defaults(inner, &format!("{place}.{keyword}"), causes);
+        }
+    }
+}
+
+fn has_rules(schema: &Value) -> bool {
+    let mut properties = schema["properties"].as_object().into_iter().flatten();
+    schema["x-kubernetes-validations"].is_array()
+        || properties.any(|(_, property)| has_rules(property))
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|keyword| schema[*keyword].is_object() && has_rules(&schema[*keyword]))
 }
 
 /// Checks what a version says beside its schema.
@@ -213,20 +304,41 @@ fn shown_causes(version: &Value, place: &str) -> Vec<Cause> {
             }
         }
     }
-    for (index, column) in list_of(&version["additionalPrinterColumns"])
-        .iter()
-        .enumerate()
-    {
+    causes
+}
+
+fn column_causes(version: &Value, place: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let columns = list_of(&version["additionalPrinterColumns"]);
+    for (index, column) in columns.iter().enumerate() {
         let place = format!("{place}.additionalPrinterColumns[{index}]");
-        for member in ["name", "jsonPath"] {
-            if column[member].as_str().is_none_or(str::is_empty) {
-                causes.push(Cause::required(format!("{place}.{member}"), ""));
-            }
+        let text = |member: &str| column[member].as_str().unwrap_or_default();
+        if text("name").is_empty() {
+            causes.push(Cause::required(format!("{place}.name"), ""));
         }
-        let kind = column["type"].as_str().unwrap_or_default();
-        if !COLUMN_TYPES.contains(&kind) {
+        let one_of = |known: &[&str]| format!("must be one of {}", known.join(","));
+        if text("type").is_empty() {
+            let why = one_of(&COLUMN_TYPES);
+            causes.push(Cause::required(format!("{place}.type"), &why));
+        } else if !COLUMN_TYPES.contains(&text("type")) {
             let field = format!("{place}.type");
-            causes.push(Cause::not_supported(field, &column["type"], &COLUMN_TYPES));
+            causes.push(Cause::invalid(
+                field,
+                &column["type"],
+                &one_of(&COLUMN_TYPES),
+            ));
+        }
+        if !text("format").is_empty() && !COLUMN_FORMATS.contains(&text("format")) {
+            let field = format!("{place}.format");
+            let why = one_of(&COLUMN_FORMATS);
+            causes.push(Cause::invalid(field, &column["format"], &why));
+        }
+        let field = format!("{place}.JSONPath");
+        if text("jsonPath").is_empty() {
+            causes.push(Cause::required(field, ""));
+        } else if !text("jsonPath").starts_with('.') {
+            let why = "must be a simple json path starting with .";
+            causes.push(Cause::invalid(field, &column["jsonPath"], why));
         }
     }
     causes
@@ -248,7 +360,9 @@ fn names_causes(names: &Value) -> Vec<Cause> {
         if checked.is_empty() {
             causes.push(Cause::required(field, ""));
         } else if let Some(why) = name_problem(&json!(checked)) {
-            causes.push(Cause::invalid(field, name, why));
+            let mixed = "may have mixed case, but should otherwise match: ";
+            let why = format!("{}{why}", if is_kind { mixed } else { "" });
+            causes.push(Cause::invalid(field, name, &why));
         }
     }
     for member in ["shortNames", "categories"] {

@@ -32,15 +32,16 @@ impl Registry {
         if stored.is_none() && target.subresource.is_some() {
             return Err(Status::not_found(resource.subject(&target.name)));
         }
-        let config = check_config(target, body)?;
+        let config = check_config(target, body, stored.is_some())?;
         if target.subresource.as_deref() != Some("scale")
             && let Some(why) = managed::problem(&resource.schema, &config)
         {
             return Err(Status::internal(format!(
-                "failed to create typed patch object ({}/{}; {}, Kind={}): {why}",
+                "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {why}",
                 object::namespace(body),
                 target.name,
-                resource.api_version(),
+                resource.group,
+                resource.version,
                 resource.kind
             )));
         }
@@ -82,9 +83,9 @@ impl Registry {
             Some(old) if target.is_subresource("scale") => {
                 let mut wanted = scale::of(&resource, &new);
                 object::metadata_mut(&mut wanted).remove("resourceVersion");
-                self.change(target, wanted, managers, &old, Origin::Patch, options)
+                self.change(target, wanted, managers, &old, Origin::Apply, options)
             }
-            Some(old) => self.change(target, new, managers, &old, Origin::Patch, options),
+            Some(old) => self.change(target, new, managers, &old, Origin::Apply, options),
             None => self.apply_new(target, new, managers, options),
         }
     }
@@ -98,7 +99,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         accept::settle_namespace(target, &mut new)?;
-        let mut warnings = accept::decode(&target.resource, &mut new, Origin::Patch, options)?;
+        let mut warnings = accept::decode(&target.resource, &mut new, Origin::Apply, options)?;
         if !object::uid(&new).is_empty() {
             return Err(uid_of_nothing(target, object::uid(&new)));
         }
@@ -127,7 +128,9 @@ fn check_manager(options: &WriteOptions) -> Result<(), Status> {
 }
 
 /// Checks a configuration and completes it.
-fn check_config(target: &Target, config: &Value) -> Result<Value, Status> {
+///
+/// Of an object that exists the name may be left out: the request names it.
+fn check_config(target: &Target, config: &Value, exists: bool) -> Result<Value, Status> {
     let resource = &target.resource;
     let mut config = if config.is_null() {
         json!({})
@@ -135,6 +138,12 @@ fn check_config(target: &Target, config: &Value) -> Result<Value, Status> {
         config.clone()
     };
     object::check_shape(&mut config)?;
+    // Null says nothing where a typed server reads it.
+    if resource.is_custom() {
+        drop_nulls(&mut config["metadata"]);
+    } else {
+        drop_nulls(&mut config);
+    }
     let expected = match target.subresource.as_deref() {
         Some("scale") => "autoscaling/v1".to_owned(),
         None | Some(_) => resource.api_version(),
@@ -162,8 +171,21 @@ fn check_config(target: &Target, config: &Value) -> Result<Value, Status> {
     if target.resource.namespaced && object::namespace(&config).is_empty() {
         object::metadata_mut(&mut config).insert("namespace".to_owned(), json!(target.namespace));
     }
+    if exists && object::name(&config).is_empty() {
+        object::metadata_mut(&mut config).insert("name".to_owned(), json!(target.name));
+    }
     check_identity(target, &config)?;
     Ok(config)
+}
+
+fn drop_nulls(value: &mut Value) {
+    for value in value.as_array_mut().into_iter().flatten() {
+        drop_nulls(value);
+    }
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+        members.values_mut().for_each(drop_nulls);
+    }
 }
 
 /// A scale as a configuration of the object that it scales.

@@ -53,7 +53,14 @@ fn apply_one(root: &mut Value, operation: &Value) -> Option<()> {
             add(root, &path, value)
         }
         "copy" => {
-            let value = find(root, &from()?)?.clone();
+            let from = from()?;
+            // A member that is missing is copied as null, one of what is missing is not.
+            let value = match find(root, &from) {
+                Some(value) => value.clone(),
+                None => find(root, from.split_last()?.1)?
+                    .is_object()
+                    .then_some(Value::Null)?,
+            };
             add(root, &path, value)
         }
         "test" => {

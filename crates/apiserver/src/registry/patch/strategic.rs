@@ -53,7 +53,12 @@ fn merge_map(
         None | Some("merge") => {}
         Some("replace") => return Ok(without_directives(patch)),
         Some("delete") => return Ok(Map::new()),
-        Some(_) => return Err(failure("unknown patch type found")),
+        Some(directive) => {
+            return Err(failure(&format!(
+                "unknown patch type: {directive} in map: {}",
+                printed(&json!(patch))
+            )));
+        }
     }
     retain_keys(&mut original, patch)?;
     for (name, change) in patch {
@@ -96,6 +101,10 @@ fn merge_value(
     field: Option<&Schema>,
 ) -> Result<Value, Status> {
     if let Some(change) = change.as_object() {
+        // Some objects are one value for patches.
+        if field.is_some_and(|field| field.patch_strategy_is("replace") && field.is_struct()) {
+            return Ok(Value::Object(without_directives(change)));
+        }
         let old = match old {
             Value::Object(old) => old,
             Value::Null
@@ -112,7 +121,14 @@ fn merge_value(
     if !field.merges_patches() {
         return Ok(json!(change));
     }
-    let old = old.as_array().cloned().unwrap_or_default();
+    let Some(old) = old.as_array().cloned() else {
+        let has_directive = |element: &Value| element.get(DIRECTIVE).is_some();
+        // A new list is taken as it is: there is nothing to find by a key.
+        if !change.iter().any(has_directive) && order.is_none() {
+            return Ok(json!(change));
+        }
+        return merge_list(&[], change, order, field).map(Value::Array);
+    };
     merge_list(&old, change, order, field).map(Value::Array)
 }
 
@@ -160,7 +176,12 @@ fn merge_list(
                 let value = merge_key(members, key)?;
                 merged.retain(|element| element[key] != *value);
             }
-            Some(_) => return Err(failure("unknown patch type found")),
+            Some(directive) => {
+                return Err(failure(&format!(
+                    "unknown patch type: {directive} in map: {}",
+                    printed(element)
+                )));
+            }
         }
     }
     if replace {
@@ -290,6 +311,28 @@ fn delete_values(original: &mut Map<String, Value>, name: &str, values: &Value) 
     let gone = values.as_array().map_or(&[][..], Vec::as_slice);
     if let Some(list) = original.get_mut(name).and_then(Value::as_array_mut) {
         list.retain(|value| !gone.contains(value));
+    }
+}
+
+/// A value as Go prints it.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(printed).collect();
+            format!("[{}]", list.join(" "))
+        }
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            let list: Vec<String> = members
+                .iter()
+                .map(|(name, value)| format!("{name}:{}", printed(value)))
+                .collect();
+            format!("map[{}]", list.join(" "))
+        }
     }
 }
 

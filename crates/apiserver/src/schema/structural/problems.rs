@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::validate::validate;
-use crate::pattern::{Pattern, Patterns};
+use super::super::decode::has_unknown;
+use super::super::validate::validate_default;
+use super::from_structural;
+use crate::pattern::Pattern;
 use crate::status::Cause;
 
 /// Keywords that only the structure itself may have, not what is said with `anyOf` and its like.
@@ -22,6 +24,19 @@ const STRUCTURE_ONLY: [&str; 13] = [
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-validations",
 ];
+
+/// Keywords of other kinds of schemas.
+const UNSUPPORTED: [&str; 6] = [
+    "$ref",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+    "id",
+    "patternProperties",
+];
+
+/// The types that a value can have.
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// Keywords with a list of schemas.
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -45,11 +60,16 @@ pub(crate) fn structural_problems(schema: &Value, place: &str) -> Vec<Cause> {
 /// Of the metadata of every object a schema can say something about the names alone.
 fn root_metadata(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     let properties = schema["properties"].as_object().into_iter().flatten();
-    let others = properties.filter(|(name, _)| !["name", "generateName"].contains(&name.as_str()));
-    causes.extend(others.map(|(name, _)| {
-        let field = format!("{place}.properties[metadata].properties[{name}]");
-        Cause::forbidden(field, "only name and generateName can be restricted")
-    }));
+    let mut others =
+        properties.filter(|(name, _)| !["name", "generateName"].contains(&name.as_str()));
+    if others.next().is_some() {
+        let why = "must not specify anything other than name and generateName, but metadata is \
+                   implicitly specified";
+        causes.push(Cause::forbidden(
+            format!("{place}.properties[metadata]"),
+            why,
+        ));
+    }
 }
 
 fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
@@ -66,6 +86,9 @@ fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
             "for specified array items",
             causes,
         );
+    } else if schema["items"].is_array() {
+        let why = "items must be a schema object and not an array";
+        causes.push(Cause::forbidden(own("items"), why));
     } else if schema["type"] == "array" {
         causes.push(Cause::required(own("items"), "must be specified"));
     }
@@ -105,11 +128,19 @@ fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         causes.push(Cause::forbidden(own("uniqueItems"), why));
     }
-    if schema
-        .get("$ref")
-        .is_some_and(|reference| !reference.is_null())
-    {
-        causes.push(Cause::forbidden(own("$ref"), "$ref is not supported"));
+    for keyword in UNSUPPORTED {
+        if schema.get(keyword).is_some_and(|value| !value.is_null()) {
+            let why = format!("{keyword} is not supported");
+            causes.push(Cause::forbidden(own(keyword), &why));
+        }
+    }
+    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+        let field = own("x-kubernetes-preserve-unknown-fields");
+        let why = "must be true or undefined";
+        causes.push(Cause::invalid(field, &json!(false), why));
+    }
+    if !untyped && !TYPES.iter().any(|known| schema["type"] == *known) {
+        causes.push(Cause::not_supported(own("type"), &schema["type"], &TYPES));
     }
     list_keys(schema, place, causes);
     default(schema, &own("default"), causes);
@@ -152,7 +183,19 @@ fn no_structure(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
         let set = &schema[keyword];
         if !set.is_null() && *set != false && *set != "" {
             let field = format!("{place}.{keyword}");
-            causes.push(Cause::forbidden(field, "must be empty to be structural"));
+            let what = match keyword {
+                "default"
+                | "additionalProperties"
+                | "x-kubernetes-list-type"
+                | "x-kubernetes-map-type" => "undefined",
+                "nullable"
+                | "x-kubernetes-embedded-resource"
+                | "x-kubernetes-int-or-string"
+                | "x-kubernetes-preserve-unknown-fields" => "false",
+                _ => "empty",
+            };
+            let why = format!("must be {what} to be structural");
+            causes.push(Cause::forbidden(field, &why));
         }
     }
 }
@@ -205,11 +248,13 @@ fn default(schema: &Value, field: &str, causes: &mut Vec<Cause>) {
     let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
         return;
     };
-    causes.extend(validate(
-        schema,
-        default,
-        None,
-        [field, ""],
-        &Patterns::default(),
-    ));
+    if has_unknown(default, &from_structural(schema)) {
+        causes.push(Cause::invalid(
+            field,
+            default,
+            "must not have unknown fields",
+        ));
+        return;
+    }
+    causes.extend(validate_default(schema, default, field));
 }

@@ -1,32 +1,86 @@
-//! Formats of strings.
+//! Formats of strings, as the server's library reads them.
+
+mod codes;
+mod links;
+mod times;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::base64;
-use crate::cel::times;
+use crate::cel::times::schema_duration;
+
+/// Formats that the server knows, without dashes. Some of them say nothing about a text.
+const KNOWN: [&str; 31] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "double",
+    "duration",
+    "email",
+    "float",
+    "hexcolor",
+    "hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+    "",
+];
+
+/// Whether the server knows a format. What it does not know it does not check.
+pub(crate) fn is_known(format: &str) -> bool {
+    KNOWN.contains(&plain(format).as_str())
+}
+
+/// Formats are told apart without their dashes.
+fn plain(format: &str) -> String {
+    format.replace('-', "")
+}
 
 /// Whether a text has a format. One that is not known restricts nothing.
 pub(super) fn fits(format: &str, text: &str) -> bool {
-    match format {
-        "date-time" => times::schema_timestamp(text).is_some(),
-        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
+    match plain(format).as_str() {
+        "datetime" => times::is_date_time(text),
+        "date" => times::is_date(text),
+        "duration" => schema_duration(text).is_some(),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "uuid" => is_uuid(text),
-        "byte" => base64::first_illegal(text).is_none(),
-        "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
-            scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-                && !rest.contains(char::is_whitespace)
-        }),
-        "hostname" => is_hostname(text),
-        "email" => text
-            .rsplit_once('@')
-            .is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
-        "duration" => times::schema_duration(text).is_some(),
+        "uri" => links::is_uri(text),
+        "hostname" => links::is_hostname(text),
+        "email" => links::is_email(text),
+        "uuid" => codes::is_uuid(text, None),
+        "uuid3" => codes::is_uuid(text, Some('3')),
+        "uuid4" => codes::is_uuid(text, Some('4')),
+        "uuid5" => codes::is_uuid(text, Some('5')),
+        "byte" => codes::is_base64(text),
+        "mac" => codes::is_mac(text),
+        "bsonobjectid" => text.len() == 24 && codes::is_hex(text),
+        "isbn" => codes::is_isbn10(text) || codes::is_isbn13(text),
+        "isbn10" => codes::is_isbn10(text),
+        "isbn13" => codes::is_isbn13(text),
+        "creditcard" => codes::is_credit_card(text),
+        "ssn" => codes::is_ssn(text),
+        "hexcolor" => codes::is_hex_color(text),
+        "rgbcolor" => codes::is_rgb_color(text),
+        "k8sshortname" => is_label(text),
+        "k8slongname" => text.len() <= 253 && text.split('.').all(is_part),
         _ => true,
     }
 }
@@ -40,22 +94,114 @@ fn is_cidr(text: &str) -> bool {
         Ok(IpAddr::V6(_)) => 128,
         Err(_) => return false,
     };
-    bits.parse::<u8>().is_ok_and(|bits| bits <= max)
+    let is_number = !bits.is_empty() && bits.bytes().all(|c| c.is_ascii_digit());
+    is_number && bits.parse::<u8>().is_ok_and(|bits| bits <= max)
 }
 
-fn is_uuid(text: &str) -> bool {
-    let hex: Vec<char> = text.chars().filter(|c| *c != '-').collect();
-    hex.len() == 32 && hex.iter().all(char::is_ascii_hexdigit)
+fn is_label(text: &str) -> bool {
+    text.len() <= 63 && is_part(text)
 }
 
-fn is_hostname(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 255
-        && text.trim_end_matches('.').split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        })
+fn is_part(text: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    !text.is_empty() && text.bytes().all(fits) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(format: &str, taken: &[&str], refused: &[&str]) {
+        for text in taken {
+            assert!(fits(format, text), "{format} {text:?}");
+        }
+        for text in refused {
+            assert!(!fits(format, text), "{format} {text:?}");
+        }
+    }
+
+    #[test]
+    fn times_and_durations() {
+        check(
+            "date-time",
+            &["2024-02-29T12:00:00Z", "2024-02-29t12:00:00.5+01:00"],
+            &[
+                "2024-02-29T12:00:00",
+                "2023-02-29T12:00:00Z",
+                "2024-02-29T24:00:00Z",
+                "",
+            ],
+        );
+        check("date", &["2024-02-29"], &["2024-2-9", "2023-02-29", ""]);
+        check(
+            "duration",
+            &["1h2m3.5s", "5 minutes", "P1D", "2w", "-1h", "0", "10 µs"],
+            &["1", "h", "1y", ""],
+        );
+    }
+
+    #[test]
+    fn hosts_links_and_mail() {
+        check(
+            "hostname",
+            &["a.example.com", "a"],
+            &["a.", "1.2.3.4", "a_b.example.com", ""],
+        );
+        check(
+            "uri",
+            &[
+                "https://x/y?z#f",
+                "/p",
+                "urn:a:b",
+                "//h/p",
+                "*",
+                "http://h:80/",
+            ],
+            &[
+                "rel",
+                "http://a b",
+                "http://[::1",
+                "http://h:x/",
+                "/%zz",
+                ":a",
+                "",
+            ],
+        );
+        check(
+            "email",
+            &[
+                "me@example.com",
+                "Me <me@example.com>",
+                "me@localhost",
+                "me@[1.2.3.4]",
+            ],
+            &["me@", "@x", "a b@x.com", "", "a..b@x", ".a@x"],
+        );
+    }
+
+    #[test]
+    fn codes_and_numbers() {
+        check("byte", &["YWJj", "YWI="], &["YWI", "", "YW*j", "__4="]);
+        check(
+            "isbn",
+            &["0-306-40615-2", "978-0-306-40615-7"],
+            &["0-306-40615-3", "x"],
+        );
+        check(
+            "creditcard",
+            &["4111 1111 1111 1111"],
+            &["4111 1111 1111 1112", ""],
+        );
+        check("hexcolor", &["#fff", "a0b1c2"], &["#ff", "red"]);
+        check(
+            "rgbcolor",
+            &["rgb(0, 255,9)"],
+            &["rgb(256,0,0)", "rgb(0,0)", "rgb(01,0,0)"],
+        );
+        check("ssn", &["111-22-3333", "111 22 3333"], &["111223333", ""]);
+        check("k8s-short-name", &["a-b"], &["A_b", "a.b", ""]);
+        check("k8s-long-name", &["a.b"], &["a,b", ""]);
+        assert!(is_known("date-time") && is_known("int32") && !is_known("uint32"));
+    }
 }

@@ -1,0 +1,106 @@
+//! Lists whose elements are different ones.
+
+use serde_json::Value;
+
+use crate::status::Cause;
+
+/// The elements of sets and list maps that are in their list twice, each told once. Where an old state
+/// had some, too, nothing is said.
+pub(crate) fn duplicates(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let of = |value: &Value| {
+        let mut causes = Vec::new();
+        walk(schema, value, "", &mut causes);
+        causes
+    };
+    match old {
+        Some(old) if !of(old).is_empty() => Vec::new(),
+        Some(_) | None => of(value),
+    }
+}
+
+fn walk(schema: &Value, value: &Value, field: &str, causes: &mut Vec<Cause>) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        if let Some(inner) = schema["properties"].get(name) {
+            let place = if field.is_empty() {
+                name.clone()
+            } else {
+                format!("{field}.{name}")
+            };
+            walk(inner, value, &place, causes);
+        } else if schema["additionalProperties"].is_object() {
+            let place = format!("{field}[{name}]");
+            walk(&schema["additionalProperties"], value, &place, causes);
+        }
+    }
+    let Some(list) = value.as_array() else { return };
+    for (index, element) in list.iter().enumerate() {
+        walk(
+            &schema["items"],
+            element,
+            &format!("{field}[{index}]"),
+            causes,
+        );
+    }
+    match schema["x-kubernetes-list-type"].as_str() {
+        Some("set") => twice(list.iter().map(Some), field, causes),
+        Some("map") => {
+            for (index, element) in list.iter().enumerate() {
+                if !element.is_object() {
+                    let why = "must be an object for an array of list-type map";
+                    causes.push(Cause::invalid(format!("{field}[{index}]"), element, why));
+                }
+            }
+            let keys: Vec<Option<Value>> = list.iter().map(|one| key(schema, one)).collect();
+            twice(keys.iter().map(Option::as_ref), field, causes);
+        }
+        Some(_) | None => {}
+    }
+}
+
+/// The members of an element that tell it from the others.
+fn key(schema: &Value, element: &Value) -> Option<Value> {
+    let members = element.as_object()?;
+    let names = schema["x-kubernetes-list-map-keys"].as_array()?.iter();
+    let names = names.filter_map(Value::as_str);
+    Some(
+        names
+            .filter_map(|name| Some((name.to_owned(), members.get(name)?.clone())))
+            .collect(),
+    )
+}
+
+fn twice<'a>(
+    values: impl Iterator<Item = Option<&'a Value>>,
+    field: &str,
+    causes: &mut Vec<Cause>,
+) {
+    let mut seen: Vec<(&Value, bool)> = Vec::new();
+    for (index, value) in values.enumerate() {
+        let Some(value) = value else { continue };
+        match seen.iter_mut().find(|(one, _)| *one == value) {
+            Some((_, true)) => {}
+            Some((_, told)) => {
+                *told = true;
+                causes.push(Cause::duplicate(format!("{field}[{index}]"), value));
+            }
+            None => seen.push((value, false)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_is_told_once_and_by_its_key() {
+        let set = json!({ "type": "array", "x-kubernetes-list-type": "set" });
+        let schema = json!({ "properties": { "m": { "additionalProperties": set } } });
+        let value = json!({ "m": { "a": [1, 2, 1, 1] } });
+        let causes = duplicates(&schema, &value, None);
+        let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(fields, ["m[a][2]"]);
+        assert_eq!(duplicates(&schema, &value, Some(&value)), []);
+    }
+}
