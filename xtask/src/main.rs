@@ -14,6 +14,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod conformance;
+mod outage;
 mod tidy;
 
 /// Checks and benchmarks of this repository.
@@ -39,6 +40,10 @@ enum Command {
     Conformance(conformance::Args),
     /// Measure
     Bench(bench::Args),
+    /// Play 30 s of 503, and 30 s of accepted connections without an answer, against a controller of 5,000 objects
+    ///
+    /// Over real sockets and in real time, so it takes a bit more than a minute.
+    Outage(outage::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -47,5 +52,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Ci(args) => ci::run(&args),
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Outage(args) => outage::run(&args),
     }
 }

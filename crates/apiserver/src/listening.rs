@@ -1,5 +1,7 @@
 //! The server on a socket: HTTP/1.1 and HTTP/2, with or without TLS.
 
+mod host;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,7 +12,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -22,6 +27,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tower::Service as _;
 
+pub(crate) use self::host::Hosts;
 use crate::base64;
 use crate::http::{ResponseBody, Service};
 use crate::task;
@@ -51,6 +57,7 @@ pub(crate) enum Protocol {
 #[derive(Debug, Clone)]
 struct Connections {
     service: Service,
+    hosts: Hosts,
     tls: Option<Tls>,
     stopping: Stopping,
 }
@@ -87,6 +94,7 @@ impl Listening {
         address: SocketAddr,
         protocol: Protocol,
         service: Service,
+        hosts: Hosts,
         grace: Duration,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
@@ -98,6 +106,7 @@ impl Listening {
         let (stop, stopping) = watch::channel(false);
         let connections = Connections {
             service,
+            hosts,
             tls: tls.clone(),
             stopping: Stopping(stopping),
         };
@@ -228,7 +237,10 @@ impl Connections {
         // Watch events are small and must not wait for the next one. Without it they only come later.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.answer(stream).await;
+            // Whoever does not say where it came to is taken to have come to the loopback interface.
+            let local = stream.local_addr();
+            let local = local.unwrap_or_else(|_| (Ipv4Addr::LOCALHOST, 0).into());
+            return self.answer(stream, Some(local)).await;
         };
         let secured = async {
             let mut first = [0];
@@ -247,23 +259,37 @@ impl Connections {
             () = self.stopping.clone().wait() => return,
         };
         match secured {
-            Ok(stream) => self.answer(stream).await,
+            // The certificate and the token do what names are looked at for.
+            Ok(stream) => self.answer(stream, None).await,
             Err(error) => tracing::debug!(%error, "handshake failed"),
         }
     }
 
-    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    /// Answers the requests of a connection, at this address if it speaks plain HTTP.
+    async fn answer(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        plain: Option<SocketAddr>,
+    ) {
         let Self {
-            service, stopping, ..
+            service,
+            hosts,
+            stopping,
+            ..
         } = self;
-        let answer = service_fn(|request| {
-            let answered = service.clone().call(request);
+        let answer = service_fn(|request: Request<Incoming>| {
+            let refusal = plain.and_then(|local| hosts.refusal(local, &request));
+            let mut service = service.clone();
             let stopping = stopping.clone().wait().boxed();
-            async {
-                let response = answered.await?;
-                Ok::<_, crate::http::TransportError>(
-                    response.map(|body| UntilStopped { body, stopping }),
-                )
+            async move {
+                if let Some(reason) = refusal {
+                    let mut response = Response::new(Either::Left(Full::from(reason)));
+                    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+                    return Ok(response);
+                }
+                let response = service.call(request).await?;
+                let until_stopped = |body| Either::Right(UntilStopped { body, stopping });
+                Ok::<_, crate::http::TransportError>(response.map(until_stopped))
             }
         });
         let builder = auto::Builder::new(TokioExecutor::new());

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::environment::{Clock, SystemClock};
 use crate::faults::Faults;
 use crate::http::Service;
-use crate::listening::{Listening, Protocol};
+use crate::listening::{Hosts, Listening, Protocol};
 use crate::registry::Registry;
 use crate::requests::Requests;
 use crate::state::{Advance, Core, Debug};
@@ -40,6 +40,7 @@ use crate::task;
 pub struct ApiServer {
     core: Arc<Core>,
     protocol: Protocol,
+    hosts: Hosts,
 }
 
 /// Settings of an [`ApiServer`] that is to be built.
@@ -52,6 +53,7 @@ pub struct ApiServerBuilder {
     debug: bool,
     advance: Option<Advance>,
     protocol: Protocol,
+    hosts: Vec<String>,
     tokens: BTreeMap<String, Arc<User>>,
     authorizer: Box<dyn Authorizer>,
 }
@@ -69,6 +71,7 @@ impl ApiServer {
             debug: false,
             advance: None,
             protocol: Protocol::Http,
+            hosts: Vec::new(),
             tokens: BTreeMap::new(),
             authorizer: Box::new(AllowAll),
         }
@@ -104,7 +107,7 @@ impl ApiServer {
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Listening> {
         let service = Service::new(Arc::clone(&self.core), Entrance::Socket);
         let grace = self.core.config.shutdown_grace;
-        Listening::start(address, self.protocol, service, grace).await
+        Listening::start(address, self.protocol, service, self.hosts.clone(), grace).await
     }
 
     /// The faults that are injected in front of the server.
@@ -225,6 +228,17 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Lets a server that [listens](ApiServer::serve) on the loopback interface with plain HTTP answer to this name
+    /// too.
+    ///
+    /// By default it answers to `localhost`, names that end with `.localhost`, and the addresses of the loopback
+    /// interface, and with 421 to any other `Host`: a web page can make a name of its own point to the loopback
+    /// interface, and would read what is answered.
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
     /// Lets requests with this bearer token be the user's.
     ///
     /// With the first token, a request without one that is known gets 401, but for health and
@@ -242,6 +256,9 @@ impl ApiServerBuilder {
 
     /// Whether `POST /debug/compact` does what [`ApiServer::compact`] does, and
     /// `POST /debug/advance?ms=N` what was said by [`advance_with`](Self::advance_with). Off by default.
+    ///
+    /// On a socket such a request needs a header that a form on a web page cannot send: `X-Homeostat-Debug` with any
+    /// value. `Content-Type: application/json` or a bearer token will do, too.
     pub fn debug(mut self, enabled: bool) -> Self {
         self.debug = enabled;
         self
@@ -268,6 +285,7 @@ impl ApiServerBuilder {
             debug,
             advance,
             protocol,
+            hosts,
             tokens,
             authorizer,
         } = self;
@@ -292,6 +310,7 @@ impl ApiServerBuilder {
         ApiServer {
             core: Arc::new(core),
             protocol,
+            hosts: Hosts::new(hosts),
         }
     }
 }
@@ -306,6 +325,7 @@ impl fmt::Debug for ApiServerBuilder {
             debug,
             advance: _,
             protocol,
+            hosts,
             tokens: _,
             authorizer: _,
         } = self;
@@ -315,6 +335,7 @@ impl fmt::Debug for ApiServerBuilder {
             .field("enabled", enabled)
             .field("debug", debug)
             .field("protocol", protocol)
+            .field("hosts", hosts)
             .finish_non_exhaustive()
     }
 }

@@ -131,6 +131,9 @@ async fn history_is_forgotten_by_its_bound_and_on_demand() {
     let mut events = wire.watch(&watch, "application/json").await;
     assert_eq!(events.next().await.unwrap()["type"], "ADDED");
     let answer = wire.request("POST", "/debug/compact", &[], "").await;
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    let debug = [("x-homeostat-debug", "yes")];
+    let answer = wire.request("POST", "/debug/compact", &debug, "").await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut events = wire.watch(&watch, "application/json").await;
     let event = events.next().await.unwrap();
@@ -148,7 +151,8 @@ async fn debugging_is_there_only_where_it_was_asked_for() {
         ("POST", "/debug/nonsense", 404),
         ("POST", "/debug/advance?ms=5", 409),
     ] {
-        let answer = wire.request(method, path, &[], "").await;
+        let debug = [("x-homeostat-debug", "yes")];
+        let answer = wire.request(method, path, &debug, "").await;
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.text);
     }
     let server = ApiServer::builder().build();

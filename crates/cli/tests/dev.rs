@@ -57,8 +57,13 @@ impl Dev {
 
     /// A request on plain HTTP. The answer's status and body.
     fn ask(&self, method: &str, path: &str) -> (u16, String) {
+        self.ask_with(method, path, "X-Homeostat-Debug: yes")
+    }
+
+    /// The same with another header.
+    fn ask_with(&self, method: &str, path: &str, header: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address()).unwrap();
-        let head = format!("{method} {path} HTTP/1.0\r\nUser-Agent: test/1\r\n\r\n");
+        let head = format!("{method} {path} HTTP/1.0\r\nUser-Agent: test/1\r\n{header}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -293,6 +298,38 @@ fn what_the_caller_did_wrong_is_said() {
     );
 }
 
+/// A web page that makes its own name point to the loopback interface reads nothing, and no form debugs.
+#[test]
+fn web_pages_get_no_answer() {
+    let dev = Dev::start(&["--debug", "--allow-host", "dev.example", "other.example"]);
+    for (host, expected) in [
+        ("evil.example:80", 421),
+        ("localhost.evil.example", 421),
+        ("localhost:8001", 200),
+        ("127.0.0.1", 200),
+        ("dev.example", 200),
+        ("OTHER.example:1", 200),
+    ] {
+        let (status, text) = dev.ask_with("GET", "/api", &format!("Host: {host}"));
+        assert_eq!(status, expected, "{host}: {text}");
+        assert_eq!(text.contains("--allow-host"), expected == 421, "{text}");
+    }
+    for (header, expected) in [
+        ("Content-Type: application/x-www-form-urlencoded", 403),
+        ("Content-Type: text/plain", 403),
+        ("Content-Type: application/json", 200),
+        ("x-homeostat-debug: 1", 200),
+    ] {
+        let (status, text) = dev.ask_with("POST", "/debug/compact", header);
+        assert_eq!(status, expected, "{header}: {text}");
+        assert_eq!(
+            text.contains("X-Homeostat-Debug"),
+            expected == 403,
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn help_says_what_each_argument_is_for() {
     let Output { stdout, status, .. } = command(&["--help"]).output().unwrap();
@@ -305,6 +342,8 @@ fn help_says_what_each_argument_is_for() {
         "--workloads",
         "--log",
         "--debug",
+        "--allow-host",
+        "X-Homeostat-Debug",
         "/debug/compact",
         "/debug/advance?ms=N",
         "listening on URL",

@@ -183,6 +183,8 @@ pub enum Fault {
     Refused,
     /// The request is not allowed (403).
     Forbidden,
+    /// The server does not serve such a request (404).
+    Missing,
     /// The server cannot go on from the version or page that it was asked for: it no longer knows
     /// it (410), or does not know it yet, as after a restore from a backup.
     Expired,
@@ -258,7 +260,7 @@ impl Fault {
     fn retry_after(self) -> Option<Duration> {
         match self {
             Self::Other { retry_after } => retry_after,
-            Self::Refused | Self::Forbidden | Self::Expired | Self::Silent => None,
+            Self::Refused | Self::Forbidden | Self::Missing | Self::Expired | Self::Silent => None,
         }
     }
 }

@@ -25,6 +25,8 @@
 //!   answers to writes are looked at, and only the metadata in them, some at a time or at the end of the run;
 //!   watches and other streams pass as they are.
 //! - Outside of reconciles nothing is recorded.
+//! - No request is without an end: one whose answer does not come, or does not go on, fails after 15 s
+//!   ([`Settings::silence`]), except for watches and other streams.
 //! - Other clients work as ever. The log says once that what goes through them is not known. What this crate
 //!   itself writes for a reconciler ([children](crate::children), [status](crate::status), finalizers, conditions)
 //!   is known in any case.
@@ -35,29 +37,36 @@
 //! is written after the run has ended does not count for it.
 
 mod answer;
+mod body;
+mod flight;
+mod heard;
 mod log;
 mod request;
 mod run;
 mod scan;
 mod service;
+mod settings;
 mod sight;
 mod texts;
 mod write;
 
-pub use self::{request::Verb, service::TrackedService, write::Write};
+pub use self::{
+    body::TrackedBody, request::Verb, service::TrackedService, settings::Settings, write::Write,
+};
 pub(crate) use self::{
-    run::{OwnRequest, Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted},
+    heard::{Ending, How, is_unavailable},
+    run::{
+        Noted, OwnRequest, Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted,
+    },
+    service::OwnPatience,
     write::Known,
 };
 
-use kube::{
-    Client, Config,
-    client::{Body, ClientBuilder},
-};
+use kube::{Client, Config, client::Body};
 use tower::Layer;
 
-/// Records what reconciles write: a layer for kube's [`ClientBuilder`], and the ways to make a client
-/// with it.
+/// Records what reconciles write: a layer for kube's [`ClientBuilder`](kube::client::ClientBuilder), and the ways to
+/// make a client with it. As a layer it bounds the silence of the server too, as [`Settings`] do by default.
 ///
 /// ```
 /// use homeostat::client::Tracked;
@@ -73,13 +82,21 @@ pub struct Tracked;
 // === impl Tracked ===
 
 impl Tracked {
-    /// A client with kube's usual layers and this one.
+    /// A client that is fit for controllers: kube's usual layers and this one, with two differences.
+    ///
+    /// - It does not send requests again by itself. The controller tries an object again after its own delays, and
+    ///   not before the time that the server asked for (`Retry-After`). kube's client would try up to 15 times, which
+    ///   takes minutes, and the object would hold one of the controller's slots all the while.
+    /// - A request whose answer does not come, or does not go on, for 15 s has failed. Watches and other streams may
+    ///   be silent.
+    ///
+    /// [`Settings::client`] has it otherwise.
     ///
     /// # Errors
     ///
     /// As those of [`Client::try_from`].
     pub fn client(config: Config) -> kube::Result<Client> {
-        Ok(ClientBuilder::try_from(config)?.with_layer(&Self).build())
+        Settings::default().client(config)
     }
 
     /// The same for the configuration that the environment gives, as [`Client::try_default`].
@@ -93,7 +110,8 @@ impl Tracked {
     }
 
     /// A client that sends through `client`. It costs a second queue of requests, so prefer the layer
-    /// where you build the client yourself.
+    /// where you build the client yourself. Whether `client` sends requests again by itself is not known, so a
+    /// controller warns of it once; a [layer of `Settings`](Settings) says that you know.
     ///
     /// It must be called in a tokio runtime.
     #[must_use]
@@ -112,7 +130,7 @@ impl<S> Layer<S> for Tracked {
     type Service = TrackedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TrackedService::new(inner)
+        TrackedService::new(inner, Some(settings::SILENCE), false)
     }
 }
 

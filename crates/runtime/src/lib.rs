@@ -52,6 +52,7 @@
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/guide/reconciler.md")]
 #[doc = include_str!("../../../docs/guide/errors.md")]
+#[doc = include_str!("../../../docs/guide/outages.md")]
 #[doc = include_str!("../../../docs/guide/status.md")]
 #[doc = include_str!("../../../docs/guide/loops.md")]
 #[doc = include_str!("../../../docs/guide/children.md")]
@@ -70,8 +71,10 @@ pub mod events;
 pub mod finalizer;
 pub mod leadership;
 pub mod loops;
+mod notes;
 mod predicate;
 mod progress;
+mod recovery;
 pub mod reflector;
 pub mod scheduler;
 mod signal;

@@ -23,7 +23,8 @@ const BLOCK: usize = 256;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Print one JSON object per number of keys, with `keys`, `ns_per_op` (keys become ready one
-    /// after the other), `burst_ns_per_op` (all at once) and `memory_read_ns` (one random read)
+    /// after the other), `burst_ns_per_op` (all at once), `memory_read_ns` (one random read) and `worst_add_us` (the
+    /// add that takes longest while a new queue grows to this size)
     #[arg(long)]
     json: bool,
     /// How many keys there are
@@ -96,6 +97,8 @@ struct Costs {
     /// One read at a random place of a memory that has two cache lines per key: what the machine
     /// asks for, whatever the queue does.
     read: f64,
+    /// The longest add while an empty queue takes in all keys.
+    worst: f64,
 }
 
 /// Measures and prints.
@@ -103,8 +106,8 @@ pub(crate) fn run(args: &Args) {
     let mut first = None;
     if !args.json {
         println!(
-            "{:>10} {:>16} {:>16} {:>16}",
-            "keys", "ns/op", "all at once", "memory read"
+            "{:>10} {:>16} {:>16} {:>16} {:>16}",
+            "keys", "ns/op", "all at once", "memory read", "worst add"
         );
     }
     for &keys in &args.keys {
@@ -116,11 +119,13 @@ pub(crate) fn run(args: &Args) {
                     .map(|_| read(keys, args.seed))
                     .collect(),
             ),
+            worst: least((0..args.rounds.max(1)).map(|_| worst(keys))),
         };
         let Costs {
             steady,
             burst,
             read,
+            worst,
         } = costs;
         if args.json {
             let [steady, burst, read] = [steady, burst, read].map(|ns| (ns * 10.0).round() / 10.0);
@@ -129,6 +134,7 @@ pub(crate) fn run(args: &Args) {
                 "ns_per_op": steady,
                 "burst_ns_per_op": burst,
                 "memory_read_ns": read,
+                "worst_add_us": (worst / 100.0).round() / 10.0,
             });
             println!("{line}");
         } else {
@@ -136,7 +142,8 @@ pub(crate) fn run(args: &Args) {
             let cell = |ns: f64, base: f64| format!("{ns:.1} {:>5.1}x", ns / base);
             let steady = cell(steady, base.steady);
             let (burst, read) = (cell(burst, base.burst), cell(read, base.read));
-            println!("{keys:>10} {steady:>16} {burst:>16} {read:>16}");
+            let worst = format!("{:.0} us", worst / 1e3);
+            println!("{keys:>10} {steady:>16} {burst:>16} {read:>16} {worst:>16}");
         }
     }
 }
@@ -162,6 +169,26 @@ fn read(keys: usize, seed: u64) -> f64 {
     }
     black_box(place);
     start.elapsed().as_secs_f64() * 1e9 / f64::from(READS)
+}
+
+/// Nanoseconds that the longest add takes while an empty queue takes in so many keys.
+fn worst(keys: usize) -> f64 {
+    let mut queue = Queue::new(&Config::default());
+    let mut worst = Duration::ZERO;
+    for number in 0..u32::try_from(keys).unwrap_or(u32::MAX) {
+        let trigger = trigger(number);
+        #[expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
+        let start = Instant::now();
+        queue.add(Time::ORIGIN, trigger);
+        worst = worst.max(start.elapsed());
+    }
+    black_box(queue.counts());
+    worst.as_secs_f64() * 1e9
+}
+
+/// The least: what else the machine does only ever makes it longer.
+fn least(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(f64::INFINITY, f64::min)
 }
 
 /// The median of nanoseconds per operation of `pass`, on a new queue.

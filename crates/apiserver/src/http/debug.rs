@@ -18,6 +18,13 @@ pub(super) async fn answer(core: &Arc<Core>, action: &str, request: &Incoming) -
         ("compact" | "advance", _) if request.method != Method::POST => {
             text(405, format!("use POST /debug/{action}"))
         }
+        ("compact" | "advance", _) if request.may_be_form => text(
+            403,
+            format!(
+                "a web page could send this. Add a header that it cannot send: \
+                 curl -X POST -H 'X-Homeostat-Debug: yes' .../debug/{action}"
+            ),
+        ),
         ("compact", _) => {
             let revision = core.compact();
             text(200, format!("compacted up to revision {revision}"))

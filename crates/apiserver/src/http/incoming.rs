@@ -12,6 +12,8 @@ pub(super) struct Incoming {
     pub(super) user_agent: String,
     pub(super) accept: String,
     pub(super) content_type: String,
+    /// Whether a form on a web page can have sent it.
+    pub(super) may_be_form: bool,
     pub(super) body: Bytes,
 }
 

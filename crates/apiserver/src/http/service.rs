@@ -139,6 +139,7 @@ where
         user_agent,
         accept,
         content_type: text(&parts.headers, header::CONTENT_TYPE),
+        may_be_form: matches!(entrance, Entrance::Socket) && may_be_form(&parts.headers),
         body: body.to_bytes(),
     };
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
@@ -224,6 +225,19 @@ fn without_body(response: Response<ResponseBody>) -> Response<ResponseBody> {
     response.map(|_| ResponseBody {
         inner: Empty::new().boxed_unsync(),
     })
+}
+
+/// Whether a form on a web page can send these headers. A page cannot make a browser send any of those that are
+/// looked for to another origin without asking the server first.
+fn may_be_form(headers: &HeaderMap) -> bool {
+    let starts_with = |name: header::HeaderName, start: &[u8]| {
+        let values = headers.get_all(name).iter();
+        let mut starts = values.map(|value| value.as_bytes().to_ascii_lowercase());
+        starts.any(|value| value.starts_with(start))
+    };
+    !(headers.contains_key("x-homeostat-debug")
+        || starts_with(header::CONTENT_TYPE, b"application/json")
+        || starts_with(header::AUTHORIZATION, b"bearer "))
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> String {

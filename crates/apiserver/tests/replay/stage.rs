@@ -48,7 +48,8 @@ impl Stage {
         match self {
             Self::InProcess(server) => server.compact(),
             Self::Http(_) => {
-                let request = Request::post("/debug/compact").body(Full::default());
+                let request = Request::post("/debug/compact").header("X-Homeostat-Debug", "yes");
+                let request = request.body(Full::default());
                 let request = request.map_err(|error| error.to_string())?;
                 let response = self.send(request).await?;
                 if !response.status().is_success() {

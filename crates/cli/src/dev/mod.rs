@@ -49,9 +49,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT")]
     log: Option<Log>,
     /// Serve `POST /debug/compact`, which forgets the history, and where time is virtual
-    /// `POST /debug/advance?ms=N`
+    /// `POST /debug/advance?ms=N`; both want the header `X-Homeostat-Debug: yes`, which forms on web pages cannot send
     #[arg(long)]
     debug: bool,
+    /// Answer to these names in `Host`, besides localhost and the addresses of the loopback interface
+    ///
+    /// Over plain HTTP, a request that came to the loopback interface with another name is answered with 421: a web
+    /// page can make a name of its own point there.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    allow_host: Vec<String>,
     /// Let the server's time begin at 2026-01-01 and stand still until `POST /debug/advance?ms=N`
     #[arg(long, requires = "debug")]
     virtual_time: bool,
@@ -122,11 +128,15 @@ async fn serve(args: Args, objects: Vec<manifest::Object>) -> Result<(), Failure
         workloads,
         log: _,
         debug,
+        allow_host,
         virtual_time,
     } = args;
     // From here on a signal ends the server in good order, however early it comes.
     let mut stop = Stop::new().map_err(Failure::Other)?;
     let mut builder = ApiServer::builder().workloads(workloads).debug(debug);
+    for name in allow_host {
+        builder = builder.allow_host(name);
+    }
     builder = if virtual_time {
         builder
             .clock(TokioClock::default())

@@ -1,6 +1,7 @@
 //! Who runs next.
 
 use super::Priority;
+use super::segmented::Segmented;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub(super) struct Ready {
     ageing: Duration,
     normal: Lane,
     low: Lane,
-    nodes: Vec<Node>,
+    nodes: Segmented<Node>,
     len: usize,
 }
 
@@ -47,7 +48,7 @@ impl Ready {
             ageing,
             normal: empty,
             low: empty,
-            nodes: Vec::new(),
+            nodes: Segmented::default(),
             len: 0,
         }
     }
@@ -93,9 +94,7 @@ impl Ready {
             after: END,
             since,
         };
-        if index >= self.nodes.len() {
-            self.nodes.resize(index + 1, node);
-        }
+        self.nodes.reach(index, || node);
         self.nodes[index] = node;
         self.append(slot, priority);
         self.len += 1;

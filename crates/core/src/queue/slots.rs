@@ -1,22 +1,24 @@
 //! Where the state of a key is kept.
 
-use hashbrown::HashTable;
+use super::segmented::Segmented;
+use super::table::Table;
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
 
 /// Values by key, each in a numbered slot that stays the same until the value is removed.
 ///
 /// What is looked at for every key (table, hashes) is small and lies apart from the slots, which
-/// are not. Freed slots are used again; the memory stays at its peak.
+/// are not. Freed slots are used again; the memory stays at its peak. It grows bit by bit: no
+/// single insert takes long.
 ///
 /// The hash has no random seed: the same calls give the same numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Slots<K, V> {
     /// The slots in use, by the hash of their key.
-    table: HashTable<u32>,
+    table: Table,
     /// Of the key in each slot.
-    hashes: Vec<Hashed>,
-    entries: Vec<Option<(K, V)>>,
+    hashes: Segmented<Hashed>,
+    entries: Segmented<Option<(K, V)>>,
     free: Free,
 }
 
@@ -42,9 +44,7 @@ impl<K: Hash + Eq, V> Slots<K, V> {
     }
 
     pub(super) fn find(&self, hash: Hashed, key: &K) -> Option<u32> {
-        self.table
-            .find(hash.spread(), |&slot| self.key(slot) == key)
-            .copied()
+        self.table.find(hash, |slot| self.key(slot) == key)
     }
 
     /// Keeps a value for `key`, which has this hash and is not there yet. Returns its slot.
@@ -57,25 +57,21 @@ impl<K: Hash + Eq, V> Slots<K, V> {
         } = self;
         let slot = free.take();
         let index = slot as usize;
-        if index >= entries.len() {
-            entries.resize_with(index + 1, || None);
-            hashes.resize(index + 1, hash);
-        }
+        entries.reach(index, || None);
+        hashes.reach(index, || hash);
         entries[index] = Some((key, value));
         hashes[index] = hash;
-        table.insert_unique(hash.spread(), slot, |&slot| hashes[slot as usize].spread());
+        table.insert(hash, slot, |slot| hashes[slot as usize]);
         slot
     }
 
     /// Removes the value in `slot`, whose key has this hash.
     pub(super) fn remove(&mut self, hash: Hashed, slot: u32) {
-        match self.table.find_entry(hash.spread(), |&other| other == slot) {
-            Ok(found) => {
-                found.remove();
-                self.entries[slot as usize] = None;
-                self.free.give(slot);
-            }
-            Err(_) => debug_assert!(false, "slot {slot} holds nothing with this hash"),
+        if self.table.remove(hash, slot) {
+            self.entries[slot as usize] = None;
+            self.free.give(slot);
+        } else {
+            debug_assert!(false, "slot {slot} holds nothing with this hash");
         }
     }
 
@@ -117,8 +113,13 @@ impl Hashed {
     }
 
     /// The table looks at the lowest and at the highest bits of 64.
-    fn spread(self) -> u64 {
+    pub(super) fn spread(self) -> u64 {
         u64::from(self.0) | u64::from(self.0) << 32
+    }
+
+    /// Bits that a shard does not look at as long as there are not too many shards.
+    pub(super) fn shard_bits(self) -> usize {
+        self.0.rotate_right(12) as usize
     }
 }
 
@@ -153,9 +154,9 @@ impl Free {
 impl<K, V> Default for Slots<K, V> {
     fn default() -> Self {
         Self {
-            table: HashTable::new(),
-            hashes: Vec::new(),
-            entries: Vec::new(),
+            table: Table::default(),
+            hashes: Segmented::default(),
+            entries: Segmented::default(),
             free: Free::default(),
         }
     }

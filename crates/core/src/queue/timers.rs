@@ -1,5 +1,6 @@
 //! When which slot is due.
 
+use super::segmented::Segmented;
 use crate::time::Time;
 
 /// Children per node. Four of them fill one cache line, and the tree is half as deep as with two.
@@ -14,10 +15,10 @@ const ABSENT: u32 = u32::MAX;
 /// at once: there are never more entries than slots with a timer. All operations take O(log n).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    heap: Vec<Entry>,
+    heap: Segmented<Entry>,
     /// Where in the heap the timer of a slot is, by slot. Apart from the slots themselves, so that
     /// moving entries around stays within a small piece of memory.
-    positions: Vec<u32>,
+    positions: Segmented<u32>,
     /// Counts the settings. It wraps around, which can only swap timers of the same moment.
     sequence: u32,
 }
@@ -45,9 +46,7 @@ impl Timers {
         self.sequence = self.sequence.wrapping_add(1);
 
         let index = slot as usize;
-        if index >= self.positions.len() {
-            self.positions.resize(index + 1, ABSENT);
-        }
+        self.positions.reach(index, || ABSENT);
         if self.positions[index] == ABSENT {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);

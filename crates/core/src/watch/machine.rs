@@ -26,6 +26,8 @@ pub struct Machine {
     healthy_since: Option<Time>,
     /// Nothing happens before this moment.
     pause: Option<Time>,
+    /// The pause is there because the server did not answer, and it has asked for no more than this.
+    not_before: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,6 +82,7 @@ impl Machine {
             failures: 0,
             healthy_since: None,
             pause: None,
+            not_before: None,
         };
         machine.start_over();
         machine
@@ -135,10 +138,21 @@ impl Machine {
                 version,
                 initial_events_end,
             } => self.on_bookmark(now, version, initial_events_end),
-            Input::Closed => self.on_closed(now, random),
-            Input::Failed(fault) => self.on_failed(now, fault, random),
+            Input::Closed => {
+                self.not_before = Some(now);
+                self.on_closed(now, random)
+            }
+            Input::Failed(fault) => {
+                self.not_before = match fault {
+                    Fault::Silent => Some(now),
+                    Fault::Other { retry_after } => Some(now + self.floor(retry_after)),
+                    Fault::Refused | Fault::Forbidden | Fault::Missing | Fault::Expired => None,
+                };
+                self.on_failed(now, fault, random)
+            }
             Input::Awake => {
                 self.pause = None;
+                self.not_before = None;
                 &[]
             }
         }
@@ -149,6 +163,13 @@ impl Machine {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// When a sleep may end before its time, because there is reason to believe that the server answers again.
+    /// `None` if the server did answer, and waiting is what there is to do.
+    #[must_use]
+    pub fn not_before(&self) -> Option<Time> {
+        self.not_before
     }
 
     fn on_page(&mut self, version: &str, continue_token: Option<&str>) -> &'static [Output] {
@@ -286,13 +307,13 @@ impl Machine {
                 self.stop_streaming();
                 return &[];
             }
-            // Who may not watch may be allowed to list.
-            (Fault::Forbidden, false) => {
+            // Who may not watch may be allowed to list, and what cannot be watched may be there to be listed.
+            (Fault::Forbidden | Fault::Missing, false) => {
                 self.state = State::Paging(None);
                 return &[];
             }
             (Fault::Expired, _) => self.version.clear(),
-            (Fault::Forbidden | Fault::Silent | Fault::Other { .. }, _) => {}
+            (Fault::Forbidden | Fault::Missing | Fault::Silent | Fault::Other { .. }, _) => {}
         }
         if begun {
             self.streaming_broke_off(now, fault.retry_after(), random);
@@ -325,6 +346,8 @@ impl Machine {
             }
             // A page that the server does not take never comes; the first one may.
             Fault::Refused => self.state = State::Paging(None),
+            // Once it is served, it may be as a stream.
+            Fault::Missing => self.start_over(),
             Fault::Forbidden | Fault::Silent | Fault::Other { .. } => {}
         }
         self.back_off(now, fault.retry_after(), random);
@@ -352,7 +375,9 @@ impl Machine {
             }
             // Only another version can help against that.
             Fault::Refused => self.start_over(),
-            Fault::Forbidden | Fault::Silent | Fault::Other { .. } => {}
+            // It was listed and cannot be watched, so lists are all that there is.
+            Fault::Missing if self.unproven => self.state = State::Paging(None),
+            Fault::Forbidden | Fault::Missing | Fault::Silent | Fault::Other { .. } => {}
         }
         self.back_off(now, fault.retry_after(), random);
         match phase {
@@ -447,10 +472,13 @@ impl Machine {
         }
         self.failures = self.failures.saturating_add(1);
         let delay = self.config.backoff.delay(self.failures, random);
-        let floor = retry_after
-            .unwrap_or_default()
-            .min(self.config.longest_retry_after);
-        self.pause = Some(now + delay.max(floor));
+        self.pause = Some(now + delay.max(self.floor(retry_after)));
+    }
+
+    /// What the server asks for, in bounds.
+    fn floor(&self, retry_after: Option<Duration>) -> Duration {
+        let asked = retry_after.unwrap_or_default();
+        asked.min(self.config.longest_retry_after)
     }
 
     /// The `resourceVersion` of an initial list; `None`: not sent.

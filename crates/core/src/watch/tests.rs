@@ -76,6 +76,7 @@ fn parse(line: &str) -> Input<'_> {
         ["closed"] => Input::Closed,
         ["refused"] => Input::Failed(Fault::Refused),
         ["forbidden"] => Input::Failed(Fault::Forbidden),
+        ["missing"] => Input::Failed(Fault::Missing),
         ["expired"] => Input::Failed(Fault::Expired),
         ["silent"] => Input::Failed(Fault::Silent),
         ["error"] => Input::Failed(Fault::Other { retry_after: None }),

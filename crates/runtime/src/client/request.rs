@@ -125,6 +125,34 @@ impl Target {
     }
 }
 
+/// Whether the answer to a request is a stream, which may be silent: a watch, a log, a connection.
+pub(super) fn is_stream<B>(request: &Request<B>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    if query
+        .split('&')
+        .any(|pair| matches!(pair, "watch=true" | "watch=1"))
+        || request.headers().contains_key(header::UPGRADE)
+    {
+        return true;
+    }
+    let mut segments = request
+        .uri()
+        .path()
+        .split('/')
+        .filter(|part| !part.is_empty());
+    let Some(root) = segments.find(|part| matches!(*part, "api" | "apis")) else {
+        return false;
+    };
+    let skipped = if root == "apis" { 2 } else { 1 };
+    let mut segments = segments.skip(skipped).peekable();
+    if segments.peek() == Some(&"namespaces") {
+        let _namespaces = segments.nth(1);
+    }
+    // The resource and the name come first.
+    let subresource = segments.nth(2).unwrap_or_default();
+    subresource == "log" || CONNECTIONS.contains(&subresource.as_bytes())
+}
+
 fn is_apply(content_type: Option<&HeaderValue>) -> bool {
     content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/apply-"))
 }
@@ -186,6 +214,28 @@ mod tests {
             )
         });
         assert_eq!(found, expected, "{method} {path}");
+    }
+
+    #[test]
+    fn streams_may_be_silent() {
+        for (path, expected) in [
+            ("/api/v1/pods?watch=true&timeoutSeconds=290", true),
+            ("/api/v1/pods?&limit=1&watch=1", true),
+            ("/api/v1/pods?labelSelector=watch%3Dtrue", false),
+            ("/api/v1/namespaces/a/pods/log", false),
+            ("/api/v1/namespaces/a/pods/b/log?follow=true", true),
+            ("/api/v1/namespaces/a/pods/exec", false),
+            ("/api/v1/namespaces/a/pods/b/exec?command=ls", true),
+            ("/k8s/api/v1/nodes/n/proxy/metrics", true),
+            ("/apis/apps/v1/namespaces/a/deployments/proxy", false),
+            ("/apis/apps/v1/namespaces/a/deployments/b/scale", false),
+            ("/api/v1/namespaces/log", false),
+            ("/api/v1/namespaces/a/finalize", false),
+            ("/version", false),
+        ] {
+            let request = Request::builder().uri(path).body(()).unwrap();
+            assert_eq!(super::is_stream(&request), expected, "{path}");
+        }
     }
 
     #[test]

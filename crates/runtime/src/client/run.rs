@@ -1,6 +1,7 @@
 //! The run that a task works for.
 
 use super::{
+    heard::{Ending, Heard},
     log::{Begun, Log},
     request::Target,
     write::{Known, Write},
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use http::Request;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    atomic::{AtomicU8, AtomicU32, Ordering::Relaxed},
 };
 use tokio::task::futures::TaskLocalFuture;
 
@@ -18,7 +19,7 @@ tokio::task_local! {
     static CURRENT: Arc<Run>;
     /// Whether a request of this task came by, for tasks that want to know whether their client is
     /// one of ours.
-    static NOTED: Arc<AtomicBool>;
+    static NOTED: Arc<AtomicU8>;
 }
 
 /// What one run of a reconciler has sent.
@@ -29,6 +30,7 @@ pub(crate) struct Run {
     /// Writes that were begun, whatever became of them.
     attempts: AtomicU32,
     log: Mutex<Log>,
+    heard: Mutex<Heard>,
     known: Option<Arc<dyn Known>>,
     /// Whether its writes are looked at closely.
     observed: bool,
@@ -53,15 +55,29 @@ pub(crate) async fn keeping_run<F: Future>(run: Option<Arc<Run>>, future: F) -> 
 }
 
 /// Drives `future` and notes whether requests of it come by; see [`requests_noted`].
-pub(crate) fn noting_requests<F: Future>(future: F) -> TaskLocalFuture<Arc<AtomicBool>, F> {
+pub(crate) fn noting_requests<F: Future>(future: F) -> TaskLocalFuture<Arc<AtomicU8>, F> {
     NOTED.scope(Arc::default(), future)
 }
 
-/// Whether a request of this task came by a [`Tracked`](super::Tracked) client.
-pub(crate) fn requests_noted() -> bool {
-    NOTED
-        .try_with(|noted| noted.load(Relaxed))
-        .unwrap_or_default()
+/// What is known of a client that requests went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Noted {
+    /// It is not tracked.
+    Nothing,
+    /// It is, and nobody says whether it sends requests again by itself.
+    Tracked,
+    /// It is, and somebody says.
+    Settled,
+}
+
+/// What is known of the client that requests of this task went through.
+pub(crate) fn requests_noted() -> Noted {
+    let noted = NOTED.try_with(|noted| noted.load(Relaxed));
+    match noted.unwrap_or_default() {
+        0 => Noted::Nothing,
+        1 => Noted::Tracked,
+        _ => Noted::Settled,
+    }
 }
 
 /// A write of a run that is under way.
@@ -96,10 +112,19 @@ impl OwnRequest {
 
 impl Recording {
     /// Takes note of a request that is about to be sent. Only the writes of runs go on from there.
-    pub(super) fn begin<B>(request: &Request<B>) -> Option<Self> {
-        let Some(run) = Run::current() else {
+    pub(super) fn begin<B>(
+        run: Option<&Arc<Run>>,
+        request: &Request<B>,
+        settled: bool,
+    ) -> Option<Self> {
+        let Some(run) = run.map(Arc::clone) else {
+            let noted = if settled {
+                Noted::Settled
+            } else {
+                Noted::Tracked
+            };
             // Without the task-local nobody asks.
-            let _unasked = NOTED.try_with(|noted| noted.store(true, Relaxed));
+            let _unasked = NOTED.try_with(|known| known.fetch_max(noted as u8, Relaxed));
             return None;
         };
         run.requests.fetch_add(1, Relaxed);
@@ -159,6 +184,20 @@ impl Run {
     /// Takes out the writes so far, oldest first.
     pub(crate) fn take_writes(&self) -> Vec<Write> {
         self.lock().take()
+    }
+
+    /// How its last request ended, when the run is over, because it took too long or otherwise.
+    pub(crate) fn last_ending(&self, timed_out: bool) -> Option<Ending> {
+        self.heard().last(timed_out)
+    }
+
+    /// What it waits for now, for people.
+    pub(crate) fn waits(&self) -> Vec<String> {
+        self.heard().waits()
+    }
+
+    pub(super) fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_observed(&self) -> bool {

@@ -1,9 +1,16 @@
 //! The layer's service: passes requests on, and records the writes among them.
 
-use super::{run::Recording, sight::Intent};
+use super::{
+    body::{Silent, TrackedBody},
+    flight::Flight,
+    heard::How,
+    request,
+    run::{Recording, Run},
+    sight::Intent,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Either, Full};
 use kube::client::Body;
 use std::{
@@ -11,8 +18,9 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 use tower::{BoxError, Service, ServiceExt};
 
 /// The service of [`Tracked`](super::Tracked).
@@ -23,14 +31,24 @@ use tower::{BoxError, Service, ServiceExt};
 pub struct TrackedService<S> {
     /// Held for as long as it takes to hand over a request, not until its answer comes.
     inner: Arc<Mutex<S>>,
+    /// How long the server may be silent.
+    silence: Option<Duration>,
+    /// Whether it is known how the services below send requests again.
+    settled: bool,
 }
+
+/// Marks a request whose sender knows itself how long it waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnPatience;
 
 // === impl TrackedService ===
 
 impl<S> TrackedService<S> {
-    pub(super) fn new(inner: S) -> Self {
+    pub(super) fn new(inner: S, silence: Option<Duration>, settled: bool) -> Self {
         Self {
             inner: Arc::new(Mutex::new(inner)),
+            silence,
+            settled,
         }
     }
 }
@@ -49,7 +67,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Either<Full<Bytes>, B>>;
+    type Response = Response<Either<Full<Bytes>, TrackedBody<B>>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -59,33 +77,65 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let inner = Arc::clone(&self.inner);
+        let settled = self.settled;
+        let is_patient =
+            request.extensions().get::<OwnPatience>().is_some() || request::is_stream(&request);
+        let silence = self.silence.filter(|_| !is_patient);
         // A block, since the arguments of an async function are kept twice. It is made for every request.
         Box::pin(async move {
-            let mut recording = Recording::begin(&request);
+            let run = Run::current();
+            let mut recording = Recording::begin(run.as_ref(), &request, settled);
+            let flight = run.map(|run| Flight::begin(run, &request));
+            let path = flight.as_ref().map(|_| request.uri().clone());
             if let Some(recording) = &mut recording
                 && recording.run.is_observed()
             {
                 // Seldom, so that it has its own place: the others are as small as they can be.
                 let intent = Intent::of(&request, &recording.begun.target);
-                recording.begun.sight = Some(Box::new(Box::pin(intent.look(&inner)).await));
+                let look = Box::pin(within(silence, async { Ok(intent.look(&inner).await) }));
+                recording.begun.sight = Some(Box::new(look.await?));
             }
-            let answer = {
-                let mut inner = match inner.try_lock() {
-                    Ok(inner) => inner,
-                    Err(_) => inner.lock().await,
+            let sent = within(silence, async {
+                let answer = {
+                    let mut inner = match inner.try_lock() {
+                        Ok(inner) => inner,
+                        Err(_) => inner.lock().await,
+                    };
+                    let ready = inner.ready().await.map_err(Into::into)?;
+                    ready.call(request)
                 };
-                let ready = inner.ready().await.map_err(Into::into)?;
-                ready.call(request)
+                answer.await.map_err(Into::into)
+            });
+            let answered = sent.await;
+            if let (Some(flight), Some(uri)) = (&flight, &path) {
+                flight.note(match &answered {
+                    Ok(response) => How::of(uri.path(), response.status(), response.headers()),
+                    Err(_) => How::Unavailable(None),
+                });
+            }
+            let (head, body) = answered?.into_parts();
+            let body = TrackedBody::new(body, silence, flight);
+            let Some(recording) = recording.filter(|_| tells_objects(&head)) else {
+                return Ok(Response::from_parts(head, Either::Right(body)));
             };
-            let response = answer.await.map_err(Into::into)?;
-            let Some(recording) = recording.filter(|_| tells_objects(&response)) else {
-                return Ok(response.map(Either::Right));
-            };
-            let (head, body) = response.into_parts();
-            let body = collect(body).await.map_err(Into::into)?;
+            let body = collect(body).await?;
             recording.end(body.clone());
             Ok(Response::from_parts(head, Either::Left(Full::new(body))))
         })
+    }
+}
+
+/// Fails when `answer` takes longer than `silence`.
+async fn within<T>(
+    silence: Option<Duration>,
+    answer: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    match silence {
+        None => answer.await,
+        Some(silence) => match timeout(silence, answer).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Silent(silence).into()),
+        },
     }
 }
 
@@ -108,10 +158,10 @@ async fn collect<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, B::
 }
 
 /// Whether an answer is that of a write that succeeded, and no stream.
-fn tells_objects<B>(response: &Response<B>) -> bool {
-    let content_type = response.headers().get(header::CONTENT_TYPE);
-    response.status().is_success()
-        && response.status() != StatusCode::NO_CONTENT
+fn tells_objects(head: &Parts) -> bool {
+    let content_type = head.headers.get(header::CONTENT_TYPE);
+    head.status.is_success()
+        && head.status != StatusCode::NO_CONTENT
         && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
 }
 

@@ -1,4 +1,4 @@
-use super::{Run, Tracked, in_run, noting_requests, requests_noted, write::Known};
+use super::{Noted, Run, Settings, Tracked, in_run, noting_requests, requests_noted, write::Known};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
@@ -311,11 +311,19 @@ async fn failures_reach_the_caller_as_they_are() {
 #[tokio::test(start_paused = true)]
 async fn a_task_can_tell_whether_its_client_is_tracked() {
     let server = ApiServer::builder().build();
-    for (client, tracked) in [(client(&server), true), (server.client(), false)] {
+    let settled = ClientBuilder::new(server.service(), "default")
+        .with_layer(&Settings::default())
+        .build();
+    for (client, known) in [
+        (client(&server), Noted::Tracked),
+        (Tracked::wrap(server.client()), Noted::Tracked),
+        (settled, Noted::Settled),
+        (server.client(), Noted::Nothing),
+    ] {
         let maps: Api<ConfigMap> = Api::default_namespaced(client);
         noting_requests(async {
             maps.list(&ListParams::default()).await.unwrap();
-            assert_eq!(requests_noted(), tracked);
+            assert_eq!(requests_noted(), known);
         })
         .await;
     }

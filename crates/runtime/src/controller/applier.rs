@@ -72,6 +72,7 @@ where
         intake: Box::pin(intake),
         unsynced: [0].into(),
         covers: Arc::new(covers),
+        back: Arc::default(),
         stops: SelectAll::new(),
         readiness: Readiness::default(),
         histories: Histories::default(),

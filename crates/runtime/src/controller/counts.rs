@@ -32,6 +32,12 @@ pub struct Counts {
     pub overdue_waits: u64,
     /// Reconcile loops that were reported; each once.
     pub loops: u64,
+    /// How often the API server was found not to answer.
+    pub outages: u64,
+    /// Failures of runs meanwhile that were no items of the stream, because one a minute stands for all.
+    pub unreported_failures: u64,
+    /// How often all slots of the controller were taken for a minute by runs that did not end.
+    pub wedges: u64,
 }
 
 /// The counters behind [`Counts`].
@@ -47,6 +53,9 @@ pub(super) struct Counters {
     waits: AtomicU64,
     overdue_waits: AtomicU64,
     loops: AtomicU64,
+    outages: AtomicU64,
+    unreported_failures: AtomicU64,
+    wedges: AtomicU64,
 }
 
 // === impl Counters ===
@@ -77,6 +86,18 @@ impl Counters {
         self.loops.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn lost_server(&self) {
+        self.outages.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn unreported(&self) {
+        self.unreported_failures.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn wedged(&self) {
+        self.wedges.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn read(&self) -> Counts {
         let Self {
             triggers,
@@ -89,6 +110,9 @@ impl Counters {
             waits,
             overdue_waits,
             loops,
+            outages,
+            unreported_failures,
+            wedges,
         } = self;
         Counts {
             triggers: triggers.load(Relaxed),
@@ -101,6 +125,9 @@ impl Counters {
             waits: waits.load(Relaxed),
             overdue_waits: overdue_waits.load(Relaxed),
             loops: loops.load(Relaxed),
+            outages: outages.load(Relaxed),
+            unreported_failures: unreported_failures.load(Relaxed),
+            wedges: wedges.load(Relaxed),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod loops;
 mod runs;
+mod server;
 mod triggers;
 mod writes;
 
@@ -29,21 +30,23 @@ use futures::{
     stream::{self, BoxStream, FuturesUnordered, ReadyChunks, SelectAll},
 };
 use homeostat_core::{
+    outage::{self, Outage},
     queue::{Causes, Queue, Timer},
     time::Time,
+    wedge::Wedge,
 };
 use kube::Resource;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt::Debug,
     hash::Hash,
-    sync::Arc,
-};
-use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::{
+    sync::Notify,
     task::{futures::TaskLocalFuture, yield_now},
     time::{Instant, sleep_until},
 };
@@ -53,6 +56,8 @@ use tracing::instrument::Instrumented;
 const BATCH: usize = 256;
 /// How many results wait for a slow reader of the stream before no more runs are started.
 const RESULTS: usize = 1024;
+/// How long all slots may be taken by the same runs before somebody is to hear of it.
+const WEDGED: Duration = Duration::from_secs(60);
 /// How many events are handled before the reader of the stream gets a result that is there.
 const EVENTS_PER_POLL: usize = 64;
 /// How many events are handled before the tasks next to this one get their turn. Reconcilers that ask to run again
@@ -88,6 +93,8 @@ where
     pub(super) unsynced: BTreeSet<usize>,
     /// The caches that the sources fill.
     pub(super) covers: Arc<Covers>,
+    /// How the sources are told that the server may answer again.
+    pub(super) back: Arc<Notify>,
     pub(super) stops: SelectAll<BoxStream<'static, Stop>>,
     pub(super) readiness: Readiness,
     pub(super) histories: Histories,
@@ -132,6 +139,9 @@ where
     queue: Queue<ObjectKey, Cause>,
     writes: Writes,
     loops: Loops,
+    outage: Outage<ObjectKey>,
+    back: Arc<Notify>,
+    wedge: Wedge,
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
     running: BTreeMap<ObjectKey, Active<K>>,
@@ -217,6 +227,7 @@ where
             intake,
             unsynced,
             covers,
+            back,
             stops,
             readiness,
             histories,
@@ -224,6 +235,8 @@ where
         } = setup;
         let origin = Instant::now();
         histories.begin(origin);
+        let concurrency = usize::try_from(config.queue.concurrency).unwrap_or(usize::MAX);
+        let outages = outage::Config::default().with_concurrency(concurrency);
         Self {
             store,
             dyntype,
@@ -236,6 +249,9 @@ where
             queue: Queue::new(&config.queue),
             writes: Writes::new(covers, config.wait_for_writes),
             loops: Loops::new(config.loops.clone(), recorder),
+            outage: Outage::new(outages),
+            back,
+            wedge: Wedge::new(concurrency, WEDGED),
             config,
             spawn,
             runs: FuturesUnordered::new(),

@@ -197,6 +197,21 @@ impl Histories {
         history.runs.push_back(record);
     }
 
+    /// The API server does not answer any more.
+    pub(super) fn lost_server(&self) {
+        self.counters.lost_server();
+    }
+
+    /// A failure was no item of the stream.
+    pub(super) fn unreported(&self) {
+        self.counters.unreported();
+    }
+
+    /// All slots are taken for long.
+    pub(super) fn wedged(&self) {
+        self.counters.wedged();
+    }
+
     /// A loop was found.
     pub(super) fn reported(&self, key: &ObjectKey, incident: Arc<Incident>) {
         self.counters.reported();

@@ -5,7 +5,8 @@ use super::{
     source::{Signal, Source},
 };
 use crate::{
-    client,
+    client::{self, Noted},
+    recovery,
     task::{self, Task},
     utils::Backoff,
 };
@@ -17,16 +18,13 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::mpsc,
+    sync::{Notify, mpsc},
     time::{Instant, sleep_until},
 };
 
 /// How many signals wait between the sources and the controller. Sources that are faster wait; the
 /// queue merges what it takes in, so more would only cost memory.
 const SIGNALS: usize = 1024;
-
-/// Whether the log has told of a client that is not tracked.
-static UNTRACKED: Once = Once::new();
 
 /// The signals of several sources, each with the number of its source. The sources are driven in
 /// tasks of their own, which end with this.
@@ -39,6 +37,10 @@ pub(super) struct Intake {
     /// Where the caches of sources are entered.
     covers: Arc<Covers>,
     pauses: Option<Pauses>,
+    /// How sources are told that the server may answer again.
+    back: Arc<Notify>,
+    /// Whether the log has told of the client.
+    told: Arc<Once>,
 }
 
 /// The pauses after failures that the user wants, instead of none but the sources' own.
@@ -54,6 +56,7 @@ impl Intake {
         joining: mpsc::UnboundedReceiver<Source>,
         pauses: Option<Pauses>,
         covers: Arc<Covers>,
+        back: Arc<Notify>,
     ) -> Self {
         let (sender, signals) = mpsc::channel(SIGNALS);
         let mut intake = Self {
@@ -63,6 +66,8 @@ impl Intake {
             tasks: Vec::new(),
             covers,
             pauses,
+            back,
+            told: Arc::new(Once::new()),
         };
         for source in sources {
             intake.join(source);
@@ -77,7 +82,9 @@ impl Intake {
             self.covers.add(number, cover);
         }
         if let Some(sender) = self.sender.clone() {
-            let forward = forward(number, source, sender, self.pauses.clone());
+            let told = Arc::clone(&self.told);
+            let forward = forward(number, source, sender, self.pauses.clone(), told);
+            let forward = recovery::told_by(Arc::clone(&self.back), forward);
             self.tasks
                 .push(task::start(client::noting_requests(forward)));
         }
@@ -113,17 +120,11 @@ async fn forward(
     mut source: Source,
     sender: mpsc::Sender<(usize, Signal)>,
     pauses: Option<Pauses>,
+    told: Arc<Once>,
 ) {
     while let Some(signal) = source.signals.next().await {
-        if source.asks && matches!(signal, Signal::Synced) && !client::requests_noted() {
-            UNTRACKED.call_once(|| {
-                tracing::warn!(
-                    source = source.label,
-                    "the client of a controller does not record what reconcilers write, so their \
-                     next runs do not wait for it, and reports of reconcile loops cannot say what it \
-                     is; make the client with homeostat::client::Tracked"
-                );
-            });
+        if source.asks && matches!(signal, Signal::Synced) {
+            tell_client(&source.label, client::requests_noted(), &told);
         }
         let pause = pauses.as_ref().and_then(|pauses| pauses.after(&signal));
         if sender.send((number, signal)).await.is_err() {
@@ -132,6 +133,29 @@ async fn forward(
         if let Some(until) = pause {
             sleep_until(until).await;
         }
+    }
+}
+
+/// Warns once of a client that does less for the controller than it could.
+fn tell_client(label: &str, noted: Noted, told: &Once) {
+    match noted {
+        Noted::Settled => {}
+        Noted::Tracked => told.call_once(|| {
+            tracing::warn!(
+                source = label,
+                "it is not known whether the client of a controller sends requests again by itself, which can take \
+                 minutes when the server does not answer; make the client with homeostat::client::Tracked::client, or \
+                 say that you know with a layer of homeostat::client::Settings"
+            );
+        }),
+        Noted::Nothing => told.call_once(|| {
+            tracing::warn!(
+                source = label,
+                "the client of a controller does not record what reconcilers write, so their next runs do not wait \
+                 for it, and reports of reconcile loops cannot say what it is; it may send requests again by itself for minutes, and wait \
+                 without end for a server that says nothing; make the client with homeostat::client::Tracked"
+            );
+        }),
     }
 }
 

@@ -19,6 +19,7 @@ mod scope;
 mod source;
 mod tracking;
 mod trigger;
+mod unreachable;
 
 use self::{
     cover::Covers,
@@ -46,7 +47,7 @@ use std::{
     hash::Hash,
     sync::Arc,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 pub use self::{
     action::Action,
@@ -57,7 +58,7 @@ pub use self::{
     finalizer::Finalized,
     handle::Handle,
     history::{CacheWait, Explanation, Next, PastRun},
-    readiness::{Readiness, SourceStatus},
+    readiness::{Readiness, SourceStatus, StuckRun},
     ready_condition::StatusConditions,
     reason::{ReconcileReason, ReconcileRequest},
     trigger::{trigger_owners, trigger_self, trigger_with},
@@ -393,7 +394,25 @@ where
 
     /// The same as [`owns`](Self::owns), for objects that a stream delivers.
     ///
-    /// Use `touched_objects`, so that the stream delivers deleted objects too.
+    /// Use [`reflect`](WatchStreamExt::reflect) and then [`touched_objects`](WatchStreamExt::touched_objects), so
+    /// that the stream delivers deleted objects too. Without `reflect` it does so only while its watch is open: what
+    /// is deleted in a gap is missing in the next list, nobody compares that list with the one before, and the owner
+    /// is not reconciled. The log warns of such a stream once. [`owns`](Self::owns) needs no such care.
+    ///
+    /// ```
+    /// use homeostat::{Controller, WatchStreamExt, reflector, watcher};
+    /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// use kube::{Api, Client};
+    ///
+    /// fn build(client: Client) -> Controller<Deployment> {
+    ///     let (_maps, writer) = reflector::store();
+    ///     let maps = watcher(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
+    ///         .default_backoff()
+    ///         .reflect(writer)
+    ///         .touched_objects();
+    ///     Controller::new(Api::all(client), watcher::Config::default()).owns_stream(maps)
+    /// }
+    /// ```
     #[must_use]
     pub fn owns_stream<Child>(
         self,
@@ -494,7 +513,8 @@ where
 
     /// The same as [`watches`](Self::watches), for objects that a stream delivers.
     ///
-    /// Use `touched_objects`, so that the stream delivers deleted objects too.
+    /// Use [`reflect`](WatchStreamExt::reflect) and then [`touched_objects`](WatchStreamExt::touched_objects), so
+    /// that the stream delivers deleted objects too: see [`owns_stream`](Self::owns_stream).
     #[must_use]
     pub fn watches_stream<Other, I>(
         self,
@@ -690,12 +710,14 @@ where
         }
         let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
         let unsynced = unsynced.map(|(index, _)| index).collect();
+        let back = Arc::<Notify>::default();
         Setup {
             store,
             dyntype,
             config,
             unsynced,
-            intake: Intake::start(all, joining, pauses, Arc::clone(&covers)),
+            intake: Intake::start(all, joining, pauses, Arc::clone(&covers), Arc::clone(&back)),
+            back,
             covers,
             stops,
             readiness,

@@ -1,13 +1,19 @@
 //! Whether a controller sees everything that it needs to see.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 /// Tells whether a controller is ready, and what it waits for. Clones see the same.
 ///
-/// A controller is ready when each of its watches has a complete cache and none is failing.
+/// A controller is ready when each of its watches has a complete cache and none is failing, and it is not
+/// [stuck](Self::stuck).
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
     sources: Arc<Mutex<Vec<SourceStatus>>>,
+    stuck: Arc<Mutex<Vec<StuckRun>>>,
 }
 
 /// The state of one watch.
@@ -22,6 +28,36 @@ pub struct SourceStatus {
     pub last_error: Option<String>,
 }
 
+/// A run that holds one of a controller's slots and does not end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckRun {
+    /// The object, as `namespace/name`.
+    pub object: String,
+    /// How long the run had taken when it was noticed.
+    pub running_for: Duration,
+    /// What it waited for then: the requests that were under way, as `PATCH /api/v1/... for 61s`.
+    pub waits_for: Vec<String>,
+}
+
+// === impl StuckRun ===
+
+impl fmt::Display for StuckRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            object,
+            running_for,
+            waits_for,
+        } = self;
+        let seconds = running_for.as_secs();
+        write!(
+            f,
+            "{object} has run for {seconds}s and waits for {}",
+            waits_for.join(", ")
+        )
+    }
+}
+
 // === impl Readiness ===
 
 impl Readiness {
@@ -33,6 +69,20 @@ impl Readiness {
             && sources
                 .iter()
                 .all(|source| source.synced && source.last_error.is_none())
+            && self.lock_stuck().is_empty()
+    }
+
+    /// The runs that hold all slots of the controller ([`Config::concurrency`](super::Config::concurrency)), if none
+    /// of them has ended for a minute; empty otherwise.
+    ///
+    /// Nothing else can run then. It is empty again as soon as one of them ends.
+    #[must_use]
+    pub fn stuck(&self) -> Vec<StuckRun> {
+        self.lock_stuck().clone()
+    }
+
+    pub(super) fn set_stuck(&self, stuck: Vec<StuckRun>) {
+        *self.lock_stuck() = stuck;
     }
 
     /// The state of each watch. Before the controller runs there is none.
@@ -55,6 +105,10 @@ impl Readiness {
         if let Some(status) = self.lock().get_mut(source) {
             change(status);
         }
+    }
+
+    fn lock_stuck(&self) -> MutexGuard<'_, Vec<StuckRun>> {
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<SourceStatus>> {

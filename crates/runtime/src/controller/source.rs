@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Predicate,
+    notes::{self, Note},
     predicate::{changes_desired_state, matters},
     progress::Progress,
     reflector::{
@@ -122,6 +123,24 @@ where
     pub(super) writer: Writer<K>,
 }
 
+// === impl Signal ===
+
+impl<Q> Signal<Q> {
+    /// Whether it shows that the API server answers.
+    pub(super) fn is_answer(&self) -> bool {
+        match self {
+            Self::Trigger { event, .. } => event.is_some(),
+            Self::Passed(_) | Self::Synced | Self::Recovered => true,
+            Self::TriggerAll
+            | Self::Gone(_)
+            | Self::Failed(_)
+            | Self::ObjectFailed(_)
+            | Self::StoreLost(_)
+            | Self::Joined { .. } => false,
+        }
+    }
+}
+
 // === impl Source ===
 
 impl Source {
@@ -201,6 +220,7 @@ impl Source {
     {
         let label = format!("stream of {}", Child::plural(&dyntype));
         let cover = Cover::of_stream::<Child>(&dyntype);
+        let objects = expecting_reflect(objects, label.clone());
         let signals = objects.flat_map(move |item| {
             stream::iter(match item {
                 Err(error) => vec![failed(error)],
@@ -219,6 +239,31 @@ impl Source {
             ..Self::of_signals(label, signals)
         }
     }
+}
+
+/// The same stream. The log tells once if its lists are not written into a store: such a stream says nothing of
+/// what was deleted while its watch was down.
+fn expecting_reflect<S: Stream>(objects: S, label: String) -> impl Stream<Item = S::Item> {
+    let mut objects = Box::pin(objects);
+    let mut checked = false;
+    stream::poll_fn(move |cx| {
+        if checked {
+            return objects.as_mut().poll_next(cx);
+        }
+        let (polled, noted) = notes::hear(|| objects.as_mut().poll_next(cx));
+        if noted.iter().any(|note| matches!(note, Note::Begun(_))) {
+            checked = true;
+            if !noted.iter().any(|note| matches!(note, Note::Reflected)) {
+                tracing::warn!(
+                    source = label,
+                    "a stream of related objects does not go through a store, so it misses what is deleted while \
+                     its watch is down; put `.reflect(writer)` before `.touched_objects()`, or let the controller \
+                     watch with `owns` or `watches`"
+                );
+            }
+        }
+        polled
+    })
 }
 
 // === impl Input ===

@@ -1,23 +1,36 @@
 //! What waits for the subscribers of a store.
 
 use super::{Lookup, ObjectKey};
+use crate::notes::{self, Note, SourceId};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
 
-/// What waits for one subscriber.
+/// What waits for one subscriber: at most one letter for each object that is there, and for each that is gone and
+/// that the subscriber has seen.
 pub(super) struct Mailbox<K>(Mutex<Letters<K>>);
 
 pub(super) struct Letters<K> {
     /// Objects to hand out, in the order in which they first came.
-    pub(super) waiting: BTreeMap<u64, (Identity, Arc<K>)>,
+    pub(super) waiting: BTreeMap<u64, Letter<K>>,
     /// Where an object stands in `waiting`.
     places: BTreeMap<Identity, u64>,
+    /// The objects that the subscriber has seen and does not know to be gone. What came and went without being
+    /// read is none of its business.
+    seen: BTreeSet<Identity>,
+    /// Tells filters further down what is gone.
+    id: SourceId,
     next_place: u64,
     pub(super) closed: bool,
     pub(super) waker: Option<Waker>,
+}
+
+pub(super) struct Letter<K> {
+    identity: Identity,
+    obj: Arc<K>,
+    gone: bool,
 }
 
 /// An object, and which of those that had its name: the owners of each are to hear of it.
@@ -30,19 +43,27 @@ impl<K: Lookup> Mailbox<K> {
         let mailbox = Self(Mutex::new(Letters {
             waiting: BTreeMap::new(),
             places: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            id: SourceId::new(),
             next_place: 0,
             closed: false,
             waker: None,
         }));
-        mailbox.put(objects);
+        mailbox.put(objects.map(|(key, obj)| (key, obj, false)));
         mailbox
     }
 
-    /// Puts in objects and wakes the subscriber. One that waits already is replaced.
-    pub(super) fn put(&self, objects: impl Iterator<Item = (ObjectKey, Arc<K>)>) {
+    /// Puts in objects, of each whether it is gone, and wakes the subscriber. One that waits already is
+    /// replaced.
+    pub(super) fn put(&self, objects: impl Iterator<Item = (ObjectKey, Arc<K>, bool)>) {
         let mut letters = self.lock();
-        for (key, obj) in objects {
-            letters.put((key, obj.uid().map(Into::into)), obj);
+        for (key, obj, gone) in objects {
+            let identity = (key, obj.uid().map(Into::into));
+            letters.put(Letter {
+                identity,
+                obj,
+                gone,
+            });
         }
         letters.wake();
     }
@@ -64,20 +85,38 @@ impl<K> Mailbox<K> {
 // === impl Letters ===
 
 impl<K> Letters<K> {
-    fn put(&mut self, identity: Identity, obj: Arc<K>) {
-        if let Some(place) = self.places.get(&identity) {
-            self.waiting.insert(*place, (identity, obj));
+    fn put(&mut self, letter: Letter<K>) {
+        let place = self.places.get(&letter.identity).copied();
+        if letter.gone && !self.seen.contains(&letter.identity) {
+            if let Some(place) = place {
+                self.places.remove(&letter.identity);
+                self.waiting.remove(&place);
+            }
             return;
         }
-        let place = self.next_place;
-        self.next_place += 1;
-        self.places.insert(identity.clone(), place);
-        self.waiting.insert(place, (identity, obj));
+        let place = place.unwrap_or_else(|| {
+            let place = self.next_place;
+            self.next_place += 1;
+            self.places.insert(letter.identity.clone(), place);
+            place
+        });
+        self.waiting.insert(place, letter);
     }
 
     pub(super) fn take(&mut self) -> Option<Arc<K>> {
-        let (_place, (identity, obj)) = self.waiting.pop_first()?;
+        let (_place, letter) = self.waiting.pop_first()?;
+        let Letter {
+            identity,
+            obj,
+            gone,
+        } = letter;
         self.places.remove(&identity);
+        if gone {
+            self.seen.remove(&identity);
+        } else {
+            self.seen.insert(identity);
+        }
+        notes::note(|| Note::Yielded(self.id, gone));
         Some(obj)
     }
 

@@ -539,9 +539,9 @@ impl<K: Lookup> State<K> {
             };
             mailbox.put(changes.iter().map(|change| match change {
                 Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
-                    (key.clone(), Arc::clone(&new.0))
+                    (key.clone(), Arc::clone(&new.0), false)
                 }
-                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0)),
+                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0), true),
             }));
             true
         });

@@ -52,7 +52,8 @@ where
     /// - Deleted objects come too, in their last state; [`get`](Self::get) tells whether an object
     ///   is still there.
     /// - A slow subscriber stalls nobody. It sees the latest state of each object that changed
-    ///   meanwhile.
+    ///   meanwhile. Of an object that was created and deleted again meanwhile it hears nothing, so what waits
+    ///   for a subscriber that does not read is bounded by the objects that it has seen and those that are there.
     ///
     /// The stream ends when the writer is dropped.
     #[must_use]

@@ -1,7 +1,8 @@
 //! Takes the objects out of watch events.
 
-use super::predicate_filter::{EventFilter, Which};
+use super::predicate_filter::{EventFilter, Which, decode};
 use crate::{
+    notes::SourceId,
     predicate::{Predicate, PredicateConfig},
     watcher::{Error, Event},
 };
@@ -19,6 +20,7 @@ use std::{
 pub struct EventDecode<S> {
     stream: Pin<Box<S>>,
     which: Which,
+    id: SourceId,
 }
 
 // === impl EventDecode ===
@@ -28,6 +30,7 @@ impl<S> EventDecode<S> {
         Self {
             stream: Box::pin(stream),
             which,
+            id: SourceId::new(),
         }
     }
 }
@@ -60,20 +63,19 @@ where
 impl<S, K> Stream for EventDecode<S>
 where
     S: Stream<Item = Result<Event<K>, Error>>,
+    K: 'static,
 {
     type Item = Result<K, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            let object = match ready!(self.stream.as_mut().poll_next(cx)) {
+            let event = match ready!(self.stream.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                Some(Ok(Event::Apply(obj) | Event::InitApply(obj))) => {
-                    self.which.applied().then_some(obj)
-                }
-                Some(Ok(Event::Delete(obj))) => self.which.deleted().then_some(obj),
-                Some(Ok(Event::Init | Event::InitDone)) => None,
+                Some(Ok(event)) => event,
             };
+            let (applied, deleted) = (self.which.applied(), self.which.deleted());
+            let object = decode(self.id, event, |_| applied, deleted);
             if let Some(object) = object {
                 return Poll::Ready(Some(Ok(object)));
             }
@@ -86,6 +88,6 @@ impl<S: Debug> Debug for EventDecode<S> {
         f.debug_struct("EventDecode")
             .field("stream", &self.stream)
             .field("which", &self.which)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

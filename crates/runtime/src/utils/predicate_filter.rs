@@ -1,6 +1,7 @@
 //! Lets only those objects pass for which a property changed.
 
 use crate::{
+    notes::{self, Note, SourceId},
     predicate::{Predicate, PredicateConfig, lifecycle},
     reflector::ObjectKey,
     watcher::{Error, Event},
@@ -8,7 +9,8 @@ use crate::{
 use futures::Stream;
 use kube::Resource;
 use std::{
-    collections::{BTreeMap, VecDeque},
+    any::Any,
+    collections::BTreeMap,
     fmt::{self, Debug},
     marker::PhantomData,
     pin::Pin,
@@ -53,6 +55,7 @@ pub struct EventFilter<S, K, P> {
     predicate: P,
     seen: Seen,
     which: Which,
+    id: SourceId,
     _object: PhantomData<fn(K)>,
 }
 
@@ -60,19 +63,31 @@ pub struct EventFilter<S, K, P> {
 #[derive(Debug, Default)]
 struct Seen {
     objects: BTreeMap<ObjectKey, Trace>,
-    /// When objects were seen, oldest first, for those that are forgotten after a time. An object
-    /// that was seen again since then has a later entry too.
-    ages: VecDeque<(Instant, ObjectKey)>,
-    /// Number of the running or last list.
-    round: u64,
+    /// The objects of which nobody says when they are gone, in the order in which they were seen last; one
+    /// entry for each.
+    ages: BTreeMap<Age, ObjectKey>,
+    /// Number of the running or last list of each source.
+    rounds: BTreeMap<SourceId, u64>,
+    sightings: u64,
 }
+
+/// When an object was seen. The number tells those of a moment apart.
+type Age = (Instant, u64);
 
 #[derive(Debug)]
 struct Trace {
     property: Option<u64>,
     lifecycle: u64,
-    at: Instant,
-    round: u64,
+    origin: Origin,
+}
+
+/// Who says when an object is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// This source, in whose list of this number it was seen last.
+    Source(SourceId, u64),
+    /// Nobody, so that it is forgotten after a while.
+    Unknown(Age),
 }
 
 impl<K: Resource + 'static> WatchItem for Result<K, Error> {
@@ -107,37 +122,134 @@ impl Which {
 
 impl Seen {
     /// Remembers `obj` and tells whether it differs from what was remembered of it.
-    fn differs<K: Resource>(&mut self, predicate: &impl Predicate<K>, obj: &K) -> bool {
+    fn differs<K: Resource>(
+        &mut self,
+        predicate: &impl Predicate<K>,
+        obj: &K,
+        source: Option<SourceId>,
+    ) -> bool {
+        let origin = match source {
+            Some(id) => Origin::Source(id, self.round(id)),
+            None => {
+                self.sightings += 1;
+                Origin::Unknown((Instant::now(), self.sightings))
+            }
+        };
+        let key = ObjectKey::of(obj);
+        if let Origin::Unknown(age) = origin {
+            self.ages.insert(age, key.clone());
+        }
         let trace = Trace {
             property: predicate.hash_property(obj),
             lifecycle: lifecycle(obj),
-            at: Instant::now(),
-            round: self.round,
+            origin,
         };
         let (property, lifecycle) = (trace.property, trace.lifecycle);
-        let old = self.objects.insert(ObjectKey::of(obj), trace);
+        let old = self.objects.insert(key, trace);
+        if let Some(Origin::Unknown(age)) = old.as_ref().map(|old| old.origin) {
+            self.ages.remove(&age);
+        }
         property.is_none()
             || old.is_none_or(|old| old.property != property || old.lifecycle != lifecycle)
     }
 
-    /// Notes that `key` is to be forgotten when it was not seen for a while.
-    fn age(&mut self, key: ObjectKey) {
-        self.ages.push_back((Instant::now(), key));
+    fn round(&self, id: SourceId) -> u64 {
+        self.rounds.get(&id).copied().unwrap_or_default()
     }
 
-    /// Forgets the objects that were not seen for `ttl`.
-    fn forget_older(&mut self, ttl: Duration) {
-        let now = Instant::now();
-        while let Some((at, key)) = self.ages.front() {
-            if now.saturating_duration_since(*at) < ttl {
-                break;
+    /// Takes in what the stream of the filter noted, and returns the note on the item that came.
+    fn take_in<K: Resource + 'static>(&mut self, notes: &[Note]) -> Option<(SourceId, bool)> {
+        let mut yielded = None;
+        for note in notes {
+            match note {
+                Note::Reflected => {}
+                Note::Begun(id) => self.begin(*id),
+                Note::Yielded(id, deleted) => yielded = Some((*id, *deleted)),
+                Note::Passed(id, obj) => {
+                    let round = self.round(*id);
+                    let trace = key::<K>(obj).and_then(|key| self.objects.get_mut(&key));
+                    if let Some(Origin::Source(of, seen)) = trace.map(|trace| &mut trace.origin)
+                        && of == id
+                    {
+                        *seen = round;
+                    }
+                }
+                Note::Dropped(obj) => {
+                    if let Some(key) = key::<K>(obj) {
+                        self.forget(&key);
+                    }
+                }
+                Note::Done(id) => self.finish(*id),
             }
-            if self.objects.get(key).is_some_and(|trace| trace.at == *at) {
-                self.objects.remove(key);
-            }
-            self.ages.pop_front();
+        }
+        yielded
+    }
+
+    /// A list of a source begins.
+    fn begin(&mut self, id: SourceId) {
+        *self.rounds.entry(id).or_default() += 1;
+    }
+
+    /// A list of a source is complete: what it did not mention is gone.
+    fn finish(&mut self, id: SourceId) {
+        let current = Origin::Source(id, self.round(id));
+        self.objects.retain(|_, trace| match trace.origin {
+            Origin::Source(of, _) if of == id => trace.origin == current,
+            Origin::Source(..) | Origin::Unknown(_) => true,
+        });
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        if let Some(Origin::Unknown(age)) = self.objects.remove(key).map(|trace| trace.origin) {
+            self.ages.remove(&age);
         }
     }
+
+    /// Forgets the objects that were not seen for `ttl`, of which nobody says when they are gone.
+    fn forget_older(&mut self, ttl: Duration) {
+        if self.ages.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(entry) = self.ages.first_entry() {
+            if now.saturating_duration_since(entry.key().0) < ttl {
+                break;
+            }
+            self.objects.remove(&entry.remove());
+        }
+    }
+}
+
+/// The key of an object that a note is about: the object is there, or its key.
+fn key<K: Resource + 'static>(obj: &Box<dyn Any>) -> Option<ObjectKey> {
+    let key = obj.downcast_ref::<ObjectKey>().cloned();
+    key.or_else(|| obj.downcast_ref::<K>().map(ObjectKey::of))
+}
+
+/// Notes what an event says, and returns the object that the stream yields for it.
+pub(super) fn decode<K: 'static>(
+    id: SourceId,
+    event: Event<K>,
+    applied: impl FnOnce(&K) -> bool,
+    deleted: bool,
+) -> Option<K> {
+    match event {
+        Event::Apply(obj) | Event::InitApply(obj) => {
+            if applied(&obj) {
+                notes::note(|| Note::Yielded(id, false));
+                return Some(obj);
+            }
+            notes::note(|| Note::Passed(id, Box::new(obj)));
+        }
+        Event::Delete(obj) if deleted => {
+            notes::note(|| Note::Yielded(id, true));
+            return Some(obj);
+        }
+        Event::Delete(obj) => notes::note(|| Note::Dropped(Box::new(obj))),
+        Event::Init => notes::note(|| Note::Begun(id)),
+        Event::InitDone => notes::note(|| Note::Done(id)),
+    }
+    None
 }
 
 // === impl PredicateFilter ===
@@ -161,7 +273,7 @@ impl<S, K, P> Stream for PredicateFilter<S, K, P>
 where
     S: Stream,
     S::Item: WatchItem<Object = K>,
-    K: Resource,
+    K: Resource + 'static,
     P: Predicate<K>,
 {
     type Item = S::Item;
@@ -169,18 +281,35 @@ where
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            let item = ready!(this.stream.as_mut().poll_next(cx));
+            let (polled, mut noted) = notes::hear(|| this.stream.as_mut().poll_next(cx));
+            let yielded = this.seen.take_in::<K>(&noted);
             this.seen.forget_older(this.ttl);
-            let passes = match item.as_ref().and_then(WatchItem::object) {
-                Some(obj) => {
-                    let differs = this.seen.differs(&this.predicate, obj);
-                    this.seen.age(ObjectKey::of(obj));
-                    differs
-                }
-                None => true,
+            let passes = match &polled {
+                Poll::Pending | Poll::Ready(None) => true,
+                Poll::Ready(Some(item)) => match (item.object(), yielded) {
+                    (Some(obj), Some((_, true))) => {
+                        this.seen.forget(&ObjectKey::of(obj));
+                        true
+                    }
+                    (Some(obj), yielded) => {
+                        let source = yielded.map(|(id, _)| id);
+                        this.seen.differs(&this.predicate, obj, source)
+                    }
+                    (None, _) => true,
+                },
             };
+            if !passes && let Poll::Ready(Some(item)) = &polled {
+                // Whoever listens further down gets no item, and is to know that the object is there.
+                noted.retain(|note| !matches!(note, Note::Yielded(..)));
+                if let (Some((id, _)), Some(obj)) = (yielded, item.object()) {
+                    noted.push(Note::Passed(id, Box::new(ObjectKey::of(obj))));
+                }
+            }
+            for heard in noted {
+                notes::note(|| heard);
+            }
             if passes {
-                return Poll::Ready(item);
+                return polled;
             }
         }
     }
@@ -190,6 +319,7 @@ impl<S: Debug, K, P> Debug for PredicateFilter<S, K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PredicateFilter")
             .field("stream", &self.stream)
+            .field("ages", &self.seen.ages.len())
             .field("remembered", &self.seen.objects.len())
             .finish_non_exhaustive()
     }
@@ -204,6 +334,7 @@ impl<S, K, P> EventFilter<S, K, P> {
             predicate,
             seen: Seen::default(),
             which,
+            id: SourceId::new(),
             _object: PhantomData,
         }
     }
@@ -215,7 +346,7 @@ impl<S, K, P> Unpin for EventFilter<S, K, P> {}
 impl<S, K, P> Stream for EventFilter<S, K, P>
 where
     S: Stream<Item = Result<Event<K>, Error>>,
-    K: Resource,
+    K: Resource + 'static,
     P: Predicate<K>,
 {
     type Item = Result<K, Error>;
@@ -226,25 +357,21 @@ where
             let Some(event) = ready!(this.stream.as_mut().poll_next(cx)?) else {
                 return Poll::Ready(None);
             };
-            let object = match event {
-                Event::Apply(obj) | Event::InitApply(obj) => {
-                    let differs = this.seen.differs(&this.predicate, &obj);
-                    (differs && this.which.applied()).then_some(obj)
-                }
-                Event::Delete(obj) => {
-                    this.seen.objects.remove(&ObjectKey::of(&obj));
-                    this.which.deleted().then_some(obj)
-                }
-                Event::Init => {
-                    this.seen.round += 1;
-                    None
-                }
-                Event::InitDone => {
-                    let round = this.seen.round;
-                    this.seen.objects.retain(|_, trace| trace.round == round);
-                    None
-                }
-            };
+            let Self {
+                predicate,
+                seen,
+                which,
+                id,
+                ..
+            } = this;
+            match &event {
+                Event::Init => seen.begin(*id),
+                Event::InitDone => seen.finish(*id),
+                Event::Delete(obj) => seen.forget(&ObjectKey::of(obj)),
+                Event::Apply(_) | Event::InitApply(_) => {}
+            }
+            let passes = |obj: &K| seen.differs(predicate, obj, Some(*id)) && which.applied();
+            let object = decode(*id, event, passes, which.deleted());
             if let Some(object) = object {
                 return Poll::Ready(Some(Ok(object)));
             }

@@ -1,6 +1,7 @@
 //! Writes what a watch delivers into a store, and passes it on.
 
 use crate::{
+    notes::{Note, note},
     reflector::{
         Lookup,
         store::{ObjectChange, Writer},
@@ -117,6 +118,9 @@ where
         let this = self.get_mut();
         loop {
             if let Some(passed) = this.outbox.pop_front() {
+                if matches!(passed, Passed::Init) {
+                    note(|| Note::Reflected);
+                }
                 return Poll::Ready(Some(Ok(passed.into_event())));
             }
             match ready!(this.stream.as_mut().poll_next(cx)) {

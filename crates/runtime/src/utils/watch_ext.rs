@@ -110,10 +110,11 @@ pub trait WatchStreamExt: Stream {
     /// and created again under the same name, that is marked for deletion, or whose finalizers
     /// changed. An object without the property always passes.
     ///
-    /// Directly after [`applied_objects`](Self::applied_objects) or
-    /// [`touched_objects`](Self::touched_objects) the filter knows of deletions too: see
-    /// [`EventDecode::predicate_filter`]. Elsewhere it forgets an object that was not seen for an
-    /// hour; see [`PredicateConfig::ttl`].
+    /// Behind [`applied_objects`](Self::applied_objects), [`touched_objects`](Self::touched_objects) and
+    /// [`Store::subscribe`](crate::reflector::Store::subscribe) the filter knows of deletions too, also if
+    /// `.boxed()` and the like stand between: a deleted object always passes, and what is kept of an object goes
+    /// with it. Of a stream that tells nothing of deletions, such as one that you make from a channel, it forgets
+    /// an object that was not seen for an hour; see [`PredicateConfig::ttl`].
     ///
     /// It works on streams of `Result<K, watcher::Error>` and on shared streams of `Arc<K>`.
     fn predicate_filter<P>(

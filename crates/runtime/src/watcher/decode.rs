@@ -4,11 +4,14 @@
 //! itself, so that one which does not fit its type harms no other, and only once; what is known of
 //! an object that does not fit is read afterwards.
 
-use super::source::Trouble;
+use super::source::{Failure, Trouble};
 use bytes::Bytes;
 use homeostat_core::watch::Change;
 use kube::{Resource, core::Status};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::value::RawValue;
 use std::{any::TypeId, borrow::Cow, collections::BTreeMap, vec};
 
@@ -115,7 +118,9 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Page {
     /// Opens the body of a list.
-    pub(super) fn open(body: &Bytes) -> Result<Self, Trouble> {
+    ///
+    /// Something between the server and here may have answered in its stead, with a `Status`.
+    pub(super) fn open(body: &Bytes) -> Result<Self, Failure> {
         let raw: RawPage<'_> =
             serde_json::from_slice(body).map_err(|error| malformed("the list", &error))?;
         let RawPage {
@@ -124,13 +129,17 @@ impl Page {
             metadata,
             items,
         } = raw;
+        if kind.as_deref() == Some("Status")
+            && let Ok(status) = serde_json::from_slice::<Status>(body)
+            && status.is_failure()
+        {
+            return Err(Failure::Status(Box::new(status)));
+        }
         let Some(version) = metadata
             .resource_version
             .filter(|version| !version.is_empty())
         else {
-            return Err(Trouble::Malformed(
-                "the list has no resourceVersion".to_owned(),
-            ));
+            return Err(Trouble::Malformed("the list has no resourceVersion".to_owned()).into());
         };
         let kind = kind.and_then(|kind| kind.strip_suffix("List").map(str::to_owned));
         let items: Vec<_> = items
@@ -195,6 +204,11 @@ impl Types {
             Ok(_) | Err(_) => object.into(),
         }
     }
+}
+
+/// Whether `text` is the beginning of something, and no more.
+pub(super) fn is_begun(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
 /// Reads a line of a watch.

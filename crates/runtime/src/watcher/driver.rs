@@ -8,7 +8,7 @@ use super::{
     lines::Lines,
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
-use crate::progress::Progress;
+use crate::{progress::Progress, recovery};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use homeostat_core::{
@@ -55,6 +55,8 @@ struct Watch {
     /// `None` when it has ended.
     body: Option<Body>,
     lines: Lines,
+    /// The first lines of something that takes several.
+    begun: Vec<u8>,
 }
 
 /// What came of an action.
@@ -81,6 +83,13 @@ enum Subject<K> {
 
 /// The longest line of a watch. Servers store objects of 1.5 MiB by default.
 const LINE_LIMIT: usize = 64 << 20;
+/// What is left of a pause that is nearly over.
+const NEARLY: Duration = Duration::from_secs(5);
+/// How long an answer may take when others are answered after an outage, before the request is sent again.
+const SUSPECT: Duration = Duration::from_secs(1);
+/// How long something may be that takes several lines. Servers write each event in one, and only what answers in
+/// their stead, with a `Status`, may not.
+const BEGUN_LIMIT: usize = 64 << 10;
 
 // === impl Driver ===
 
@@ -166,42 +175,27 @@ where
             return self.read(moment(deadline)).await;
         }
         self.watch = None;
-        let answer = match action {
-            Action::List {
-                limit,
-                continue_token,
-                resource_version,
-                timeout,
-            } => self
-                .source
-                .list(limit, continue_token, resource_version, timeout)
-                .await
-                .and_then(|body| Ok(Page::open(&body)?))
-                .map(Happened::Page),
-            Action::Watch {
-                resource_version,
-                send_initial_events,
-                bookmarks,
-                timeout,
-                start_timeout,
-            } => self
-                .source
-                .watch(
-                    &resource_version,
-                    send_initial_events,
-                    bookmarks,
-                    timeout,
-                    start_timeout,
-                )
-                .await
-                .map(Happened::Opened),
-            Action::Sleep { until } => {
-                sleep_until(moment(until)).await;
-                Ok(Happened::Awake)
+        if let Action::Sleep { until } = action {
+            let sleep = sleep_until(moment(until));
+            match self.machine.not_before() {
+                None => sleep.await,
+                Some(earliest) => tokio::select! {
+                    () = sleep => {}
+                    () = told_not_before(moment(earliest), moment(until)) => {}
+                },
             }
-            Action::Read { .. } => Ok(Happened::Closed),
-        };
-        answer.unwrap_or_else(Happened::Failed)
+            return Happened::Awake;
+        }
+        loop {
+            let suspect = Instant::now() + SUSPECT;
+            tokio::select! {
+                answer = ask(&self.source, action.clone()) => {
+                    return answer.unwrap_or_else(Happened::Failed);
+                }
+                // The server answers others, so it may never have heard of this.
+                () = told_since(suspect) => {}
+            }
+        }
     }
 
     /// Reads a line of the open watch.
@@ -210,23 +204,20 @@ where
         let Some(watch) = &mut self.watch else {
             return Happened::Closed;
         };
-        let line = match timeout_at(deadline, watch.line()).await {
-            Err(_) => return Happened::Failed(Trouble::Silent(rounded(patience)).into()),
-            Ok(Err(trouble)) => return Happened::Failed(trouble.into()),
-            Ok(Ok(None)) => return Happened::Closed,
-            Ok(Ok(Some(line))) => line,
-        };
-        match decode::line(&line) {
-            Ok(Line::Object(change, object)) => Happened::Object(change, object),
-            Ok(Line::Bookmark {
+        let read = timeout_at(deadline, watch.message()).await;
+        match read {
+            Err(_) => Happened::Failed(Trouble::Silent(rounded(patience)).into()),
+            Ok(Err(trouble)) => Happened::Failed(trouble.into()),
+            Ok(Ok(None)) => Happened::Closed,
+            Ok(Ok(Some(Line::Object(change, object)))) => Happened::Object(change, object),
+            Ok(Ok(Some(Line::Bookmark {
                 version,
                 initial_events_end,
-            }) => Happened::Bookmark {
+            }))) => Happened::Bookmark {
                 version,
                 initial_events_end,
             },
-            Ok(Line::Error(status)) => Happened::Failed(Failure::Status(status)),
-            Err(trouble) => Happened::Failed(trouble.into()),
+            Ok(Ok(Some(Line::Error(status)))) => Happened::Failed(Failure::Status(status)),
         }
     }
 
@@ -251,6 +242,7 @@ where
                 self.watch = Some(Watch {
                     body: Some(body),
                     lines: Lines::new(LINE_LIMIT),
+                    begun: Vec::new(),
                 });
                 (outputs, Subject::Nothing)
             }
@@ -383,6 +375,39 @@ where
 // === impl Watch ===
 
 impl Watch {
+    /// What the next line says, or the next lines if it takes several; `None` at the end.
+    async fn message<K>(&mut self) -> Result<Option<Line<K>>, Trouble>
+    where
+        K: Resource + DeserializeOwned,
+    {
+        loop {
+            let Some(line) = self.line().await? else {
+                let begun = std::mem::take(&mut self.begun);
+                return match begun.is_empty() {
+                    true => Ok(None),
+                    false => decode::line(&begun).map(Some),
+                };
+            };
+            if self.begun.is_empty() {
+                match decode::line(&line) {
+                    Err(_) if decode::is_begun(&line) && line.len() < BEGUN_LIMIT => {
+                        self.begun.extend_from_slice(&line);
+                    }
+                    said => return said.map(Some),
+                }
+                continue;
+            }
+            self.begun.push(b'\n');
+            self.begun.extend_from_slice(&line);
+            // Only the last line ends what was begun, and that is where it is looked at.
+            let may_end = line.trim_ascii_end().ends_with(b"}");
+            if may_end && !decode::is_begun(&self.begun) || self.begun.len() > BEGUN_LIMIT {
+                let whole = std::mem::take(&mut self.begun);
+                return decode::line(&whole).map(Some);
+            }
+        }
+    }
+
     /// The next line; `None` at the end.
     async fn line(&mut self) -> Result<Option<Bytes>, Trouble> {
         loop {
@@ -399,10 +424,65 @@ impl Watch {
                 Ok(None) | Err(_) => {
                     self.body = None;
                     let rest = self.lines.finish();
-                    let whole = serde_json::from_slice::<IgnoredAny>(&rest).is_ok();
+                    let ends = !self.begun.is_empty() && !rest.is_empty();
+                    let whole = ends || serde_json::from_slice::<IgnoredAny>(&rest).is_ok();
                     return Ok(whole.then_some(rest));
                 }
             }
+        }
+    }
+}
+
+/// Sends the request that the machine wants.
+async fn ask<K>(source: &Source, action: Action) -> Result<Happened<K>, Failure> {
+    match action {
+        Action::List {
+            limit,
+            continue_token,
+            resource_version,
+            timeout,
+        } => source
+            .list(limit, continue_token, resource_version, timeout)
+            .await
+            .and_then(|body| Page::open(&body))
+            .map(Happened::Page),
+        Action::Watch {
+            resource_version,
+            send_initial_events,
+            bookmarks,
+            timeout,
+            start_timeout,
+        } => source
+            .watch(
+                &resource_version,
+                send_initial_events,
+                bookmarks,
+                timeout,
+                start_timeout,
+            )
+            .await
+            .map(Happened::Opened),
+        Action::Read { .. } | Action::Sleep { .. } => Ok(Happened::Closed),
+    }
+}
+
+/// Completes when somebody tells that the server may answer again, and the server does not want to be left alone.
+///
+/// A pause until `end` that is nearly over is not worth it: not all watches have to come back at the same moment.
+async fn told_not_before(earliest: Instant, end: Instant) {
+    told_since(Instant::now()).await;
+    if end.saturating_duration_since(Instant::now()) < NEARLY {
+        sleep_until(end).await;
+    }
+    sleep_until(earliest).await;
+}
+
+/// Completes when somebody tells that the server answers again, at this moment or later.
+async fn told_since(moment: Instant) {
+    loop {
+        recovery::told().await;
+        if moment <= Instant::now() {
+            return;
         }
     }
 }

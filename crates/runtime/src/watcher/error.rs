@@ -17,7 +17,7 @@ pub enum Error {
     InitialListFailed(#[source] kube::Error),
 
     /// A watch from a known version could not be started.
-    #[error("{}; {}", said(.0), advice(.0))]
+    #[error("{}; {}", said(.0), watch_advice(.0))]
     WatchStartFailed(#[source] kube::Error),
 
     /// The server sent an error on an open watch.
@@ -103,7 +103,13 @@ impl Error {
 fn explained(mut status: Status, phase: Phase, target: &Target) -> Status {
     let message = match status.code {
         // A collection that is not there is one that is not served: an empty one is no error.
-        404 => format!("the server does not serve {}", target.versioned()),
+        404 => {
+            let what = match phase {
+                Phase::List => "",
+                Phase::WatchStart | Phase::Watch => " to those who watch it",
+            };
+            format!("the server does not serve {}{what}", target.versioned())
+        }
         code if status.message.is_empty() => format!("the server answered {code} and said no more"),
         _ => status.message,
     };
@@ -132,6 +138,17 @@ fn advice(error: &kube::Error) -> &'static str {
         advice_for(status.code)
     } else {
         "check the connection to the API server; it is tried again"
+    }
+}
+
+/// The same for a watch of what was listed.
+fn watch_advice(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Api(status) if status.code == 404 => {
+            "is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support \
+             the verb watch: until it does, it is listed from time to time"
+        }
+        error => advice(error),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests for one collection, and what the answers mean for the protocol.
 
 use super::{config::Config, lines::TooLong};
+use crate::client::OwnPatience;
 use bytes::{Bytes, BytesMut};
 use homeostat_core::watch::{Fault, Phase};
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -110,6 +111,7 @@ impl Source {
         };
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         request.extensions_mut().insert("list");
+        request.extensions_mut().insert(OwnPatience);
         let mut body = in_time(patience, self.send(request)).await?;
         let first = in_time(patience, next_chunk(&mut body))
             .await?
@@ -305,6 +307,7 @@ fn fault(status: &Status) -> Fault {
         (reason::EXPIRED | reason::GONE, _) | (_, 410) => Fault::Expired,
         (_, 400 | 405 | 422) => Fault::Refused,
         (_, 403) => Fault::Forbidden,
+        (_, 404) => Fault::Missing,
         _ => Fault::Other {
             retry_after: details
                 .map(|details| details.retry_after_seconds)

@@ -3,6 +3,7 @@
 use super::{
     Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
     loops::Ended,
+    server,
     triggers::{Baseline, Told},
 };
 use crate::{
@@ -44,16 +45,28 @@ where
             return;
         }
         self.release();
+        let other = self.look_after_server(self.now());
+        let due = self.start_runs();
+        let wake = due.into_iter().chain(other).min();
+        self.wake = wake.filter(|&time| time < Time::MAX);
+    }
+
+    /// Starts all that may start, and says when there is more.
+    fn start_runs(&mut self) -> Option<Time> {
         while self.results.len() < RESULTS {
-            match self.queue.next(self.now()) {
+            let now = self.now();
+            if let Err(time) = self.may_start(now)
+                && self.intake.is_some()
+            {
+                return Some(time);
+            }
+            match self.queue.next(now) {
                 Next::Run(run) => self.start_run(run),
-                Next::WaitUntil(time) => {
-                    self.wake = (time < Time::MAX).then_some(time);
-                    return;
-                }
-                Next::Idle => return,
+                Next::WaitUntil(time) => return Some(time),
+                Next::Idle => return None,
             }
         }
+        None
     }
 
     /// Lets those keys run again whose caches have seen what they wrote, or will not see it in time.
@@ -106,7 +119,9 @@ where
         let now = self.now();
         self.loops.started(now, &key);
         self.running.insert(key.clone(), active);
-        self.histories.started(&key, self.now());
+        self.outage.started(now, &key);
+        self.count_running(now);
+        self.histories.started(&key, now);
         let Hooks {
             reconciler,
             context,
@@ -166,12 +181,14 @@ where
         };
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
+        self.count_running(now);
         let (outcome, item) = self.judge(&obj, reference, completion);
         let tracked = active.run.requests() > 0;
         if tracked {
             self.writes.covers().set_tracked();
         }
         let failures = self.queue.entry(key).map_or(0, |entry| entry.failures);
+        let (outcome, reported) = self.weigh(now, key, &active.run, outcome, &item);
         let ended = Ended {
             started: active.started,
             now,
@@ -212,7 +229,31 @@ where
         if let Some(incident) = report {
             self.histories.reported(key, incident);
         }
-        self.results.push_back(item);
+        if reported {
+            self.results.push_back(item);
+        }
+    }
+
+    /// Takes in how a run fared with the API server. What follows from the run then, and whether its end is to be an
+    /// item of the stream.
+    fn weigh(
+        &mut self,
+        now: Time,
+        key: &ObjectKey,
+        run: &client::Run,
+        outcome: Outcome,
+        item: &Item<K, Fut::Error, Q>,
+    ) -> (Outcome, bool) {
+        let error = match item {
+            Err(Error::ReconcilerFailed(error, _)) => {
+                Some(error as &(dyn std::error::Error + 'static))
+            }
+            Ok(_) | Err(_) => None,
+        };
+        let timed_out = matches!(item, Err(Error::ReconcileTimeout(..)));
+        let fared = self.fared(run.last_ending(timed_out), item.is_err(), error);
+        let reported = self.hear(now, key, &fared);
+        (server::at_least(outcome, &fared), reported)
     }
 
     /// What the queue knows of a key.

@@ -49,6 +49,9 @@ where
     Fut::Error: std::error::Error + 'static,
 {
     pub(super) fn take_in(&mut self, source: usize, signal: Signal<Q>) {
+        if signal.is_answer() {
+            self.hear_answer(self.now());
+        }
         match signal {
             Signal::Trigger {
                 key,
@@ -86,6 +89,7 @@ where
             Signal::Failed(error) => {
                 // Whoever cannot be waited for is not waited for: the other kinds go on.
                 self.unsynced.remove(&source);
+                self.hear_failure(&error);
                 self.readiness
                     .update(source, |status| status.last_error = Some(error.to_string()));
                 self.results.push_back(Err(Error::QueueError(error)));
@@ -271,6 +275,7 @@ where
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
+        self.outage.forget(key);
         self.failing.remove(key);
         self.writes.forget(key);
         self.loops.forget(key);

@@ -1,4 +1,4 @@
-use super::{Decoded, Line, Page, line, version};
+use super::{Decoded, Failure, Line, Page, line, version};
 use bytes::Bytes;
 use homeostat_core::watch::Change;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -71,7 +71,9 @@ fn page_that_is_none() {
             "the list cannot be read: invalid type: string, expected a sequence",
         ),
     ] {
-        let error = Page::open(&Bytes::from(body)).unwrap_err();
+        let Err(Failure::Trouble(error)) = Page::open(&Bytes::from(body)) else {
+            panic!("{body} is no page");
+        };
         assert_eq!(error.to_string(), message);
     }
 }

@@ -63,8 +63,11 @@ async fn texts_of_the_list() {
     let texts = texts(vec![
         (None, vec![Answer::Unreachable]),
         (Some("x"), vec![Answer::Never]),
-        (None, vec![Answer::Text(404, None, "404 page not found\n")]),
-        (Some("x"), vec![refused(404, "NotFound", missing)]),
+        (
+            None,
+            vec![Answer::Text(404, None, "404 page not found\n"); 2],
+        ),
+        (Some("x"), vec![refused(404, "NotFound", missing); 2]),
         (None, vec![refused(401, "Unauthorized", "Unauthorized")]),
         (None, vec![Answer::Text(429, Some("3"), overloaded)]),
         (
@@ -108,6 +111,7 @@ async fn texts_of_the_watch() {
             None,
             vec![listed(), refused(405, "MethodNotAllowed", "not allowed")],
         ),
+        (None, vec![listed(), refused(404, "NotFound", "not found")]),
         (Some("x"), vec![listed(), Answer::Unreachable]),
         (
             Some("x"),
@@ -121,6 +125,7 @@ async fn texts_of_the_watch() {
     expect![[r#"
         start to watch websites.example.com in all namespaces: websites.example.com is forbidden: User "me" cannot list resource; allow the verbs list and watch by a role; it is tried again
         start to watch websites.example.com in all namespaces: not allowed; this kind cannot be watched; it is listed from time to time
+        start to watch websites.example.com in all namespaces: the server does not serve websites.example.com/v1 to those who watch it; is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support the verb watch: until it does, it is listed from time to time
         start to watch websites.example.com in namespace x: connection refused; check the connection to the API server; it is tried again
         watch websites.example.com in namespace x: connection reset; check the connection to the API server; it is tried again
         watch websites.example.com in namespace x: nothing came within 295s; check the connection to the API server; it is tried again
@@ -257,4 +262,49 @@ async fn secrets_stay_secret() {
         "{log}"
     );
     assert!(!log.contains(VALUE), "{log}");
+}
+
+// Something between the server and here answers in its stead, with 200 and a Status over several lines.
+#[tokio::test(start_paused = true)]
+async fn a_status_in_a_success_keeps_its_message() {
+    let pretty = |message: &str| {
+        let status = status(503, "ServiceUnavailable", message);
+        serde_json::to_string_pretty(&status).unwrap()
+    };
+    let cut = |text: String, at: usize| text[..at].to_owned();
+    let stream = |text: String| vec![Answer::Stream(vec![Piece::Text(text)])];
+    let on_watch = |text: String| vec![Answer::Stream(vec![end(1), Piece::Text(text)])];
+    let list = |body| {
+        vec![
+            refused(403, "Forbidden", FORBIDDEN),
+            Answer::Json(200, body),
+        ]
+    };
+    let long = "x".repeat(100_000);
+    let texts = texts(vec![
+        (None, stream(pretty("the gateway sleeps"))),
+        (None, stream(pretty("the gateway sleeps") + "\n")),
+        (
+            None,
+            stream(status(503, "", "in one line").to_string() + "\n"),
+        ),
+        (None, on_watch(pretty("the gateway sleeps") + "\n\n")),
+        (None, list(status(503, "", "instead of a list"))),
+        (None, list(status(200, "", "a success is no list"))),
+        (None, stream(cut(pretty("the gateway sleeps"), 60) + "\n")),
+        (None, stream("<html>\n<body>\n".into())),
+        (None, stream(format!("{{\n\"a\": \"{long}\"\n\n\n"))),
+    ])
+    .await;
+    expect![[r#"
+        list websites.example.com in all namespaces: the gateway sleeps; if this lasts, check the health of the API server; it is tried again
+        list websites.example.com in all namespaces: the gateway sleeps; if this lasts, check the health of the API server; it is tried again
+        list websites.example.com in all namespaces: in one line; if this lasts, check the health of the API server; it is tried again
+        watch websites.example.com in all namespaces: the gateway sleeps; if this lasts, check the health of the API server; it is tried again
+        list websites.example.com in all namespaces: instead of a list; if this lasts, check the health of the API server; it is tried again
+        list websites.example.com in all namespaces: a success is no list; if this lasts, check the health of the API server; it is tried again
+        list websites.example.com in all namespaces: an event cannot be read: EOF while parsing a value at line 4 column 19; check the connection to the API server; it is tried again
+        list websites.example.com in all namespaces: an event cannot be read: expected value at line 1 column 1; check the connection to the API server; it is tried again
+        list websites.example.com in all namespaces: an event cannot be read: EOF while parsing an object at line 2 column 100007; check the connection to the API server; it is tried again
+    "#]].assert_eq(&texts);
 }

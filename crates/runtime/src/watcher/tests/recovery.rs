@@ -227,6 +227,9 @@ async fn kind_is_not_served() {
         100,
         Config::default(),
         vec![
+            // Each time as a stream, and in pages.
+            missing(),
+            missing(),
             missing(),
             missing(),
             Answer::Stream(vec![
@@ -241,23 +244,25 @@ async fn kind_is_not_served() {
         ],
     )
     .await;
-    expect![[r"
+    expect![[r#"
         0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
+        0.0s    configmaps?limit=500
         0.0s    -> list configmaps in all namespaces: the server does not serve configmaps/v1; is its CustomResourceDefinition installed, with this version? it is tried again
         1.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
+        1.0s    configmaps?limit=500
         1.0s    -> list configmaps in all namespaces: the server does not serve configmaps/v1; is its CustomResourceDefinition installed, with this version? it is tried again
-        2.7s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
-        2.7s    -> Init
-        2.7s    -> InitApply(x/a)
-        2.7s    -> InitDone
-        42.7s   -> Delete(x/a)
-        42.7s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=3
-        42.7s   -> start to watch configmaps in all namespaces: the server does not serve configmaps/v1; is its CustomResourceDefinition installed, with this version? it is tried again
-        43.6s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=3
-        43.6s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
-        43.6s   -> Init
-        43.6s   -> InitDone
-    "]].assert_eq(&log);
+        3.3s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
+        3.3s    -> Init
+        3.3s    -> InitApply(x/a)
+        3.3s    -> InitDone
+        43.3s   -> Delete(x/a)
+        43.3s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=3
+        43.3s   -> start to watch configmaps in all namespaces: the server does not serve configmaps/v1 to those who watch it; is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support the verb watch: until it does, it is listed from time to time
+        44.5s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=3
+        44.5s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
+        44.5s   -> Init
+        44.5s   -> InitDone
+    "#]].assert_eq(&log);
 }
 
 // T07: a server that closes each watch at once is asked less and less often.
@@ -555,4 +560,45 @@ async fn dropped_stream_leaves_nothing() {
             .num_alive_tasks(),
         0
     );
+}
+
+// A server that lists and does not watch: what is there is known, again and again, and the error names the watch.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_watched_is_listed() {
+    let missing = || Answer::Text(404, None, "404 page not found\n");
+    let log = run(
+        7,
+        Config::default(),
+        vec![
+            missing(),
+            page(2, "", &[object("a", 1)]),
+            missing(),
+            page(4, "", &[object("b", 3)]),
+            missing(),
+            page(4, "", &[object("b", 3)]),
+            Answer::Stream(vec![added("c", 5), Piece::Hang]),
+        ],
+    )
+    .await;
+    expect![[r#"
+        0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
+        0.0s    configmaps?limit=500
+        0.0s    -> Init
+        0.0s    -> InitApply(x/a)
+        0.0s    -> InitDone
+        0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=2
+        0.0s    -> start to watch configmaps in all namespaces: the server does not serve configmaps/v1 to those who watch it; is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support the verb watch: until it does, it is listed from time to time
+        0.9s    configmaps?limit=500
+        0.9s    -> Init
+        0.9s    -> InitApply(x/b)
+        0.9s    -> InitDone
+        0.9s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=4
+        0.9s    -> start to watch configmaps in all namespaces: the server does not serve configmaps/v1 to those who watch it; is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support the verb watch: until it does, it is listed from time to time
+        2.9s    configmaps?limit=500
+        2.9s    -> Init
+        2.9s    -> InitApply(x/b)
+        2.9s    -> InitDone
+        2.9s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=4
+        2.9s    -> Apply(x/c)
+    "#]].assert_eq(&log);
 }
