@@ -47,8 +47,7 @@ pub(crate) enum Value<'a> {
     Ip(IpAddr),
     Cidr(Cidr),
     Url(Rc<Url>),
-    /// In billionths.
-    Quantity(i128),
+    Quantity(Amount),
     Semver(Rc<Semver>),
     Format(&'static str),
 }
@@ -58,6 +57,15 @@ pub(crate) enum Value<'a> {
 pub(crate) struct Cidr {
     pub(crate) address: IpAddr,
     pub(crate) bits: u8,
+}
+
+/// An amount of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// In billionths.
+    pub(crate) nanos: i128,
+    /// Whether it was written without a fraction: what is written as `1000m` is no whole number.
+    pub(crate) whole: bool,
 }
 
 pub(crate) type Outcome<'a> = Result<Value<'a>, Fault>;

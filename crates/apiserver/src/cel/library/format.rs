@@ -132,6 +132,19 @@ fn scientific(number: f64, digits: usize) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
+/// A value within a list or a map: so that its type can be seen.
+fn inner(value: &Value<'_>) -> Result<String, Fault> {
+    let plain = shown(value)?;
+    Ok(match value {
+        Value::Text(_) => format!("{plain:?}"),
+        Value::Bytes(_) => format!("b{plain:?}"),
+        Value::Duration(_) => format!("duration({plain:?})"),
+        Value::Timestamp(_) => format!("timestamp({plain:?})"),
+        Value::Double(number) if number.is_finite() => format!("{number:.6}"),
+        _ => plain,
+    })
+}
+
 /// A value as `%s` shows it.
 fn shown(value: &Value<'_>) -> Result<String, Fault> {
     Ok(match value {
@@ -150,7 +163,7 @@ fn shown(value: &Value<'_>) -> Result<String, Fault> {
             let mut parts = Vec::with_capacity(list.len());
             let mut length = 0;
             for element in list.iter() {
-                let part = shown(&element?)?;
+                let part = inner(&element?)?;
                 length += part.len();
                 if length > MAX_BYTES {
                     return Err(Fault::Cost);
@@ -162,7 +175,7 @@ fn shown(value: &Value<'_>) -> Result<String, Fault> {
         Value::Map(map) => {
             let mut parts = Vec::with_capacity(map.len());
             for (key, value) in map.entries() {
-                parts.push(format!("{}: {}", shown(&key)?, shown(&value?)?));
+                parts.push(format!("{}:{}", inner(&key)?, inner(&value?)?));
             }
             parts.sort();
             format!("{{{}}}", parts.join(", "))

@@ -179,8 +179,9 @@ fn of_texts() {
             "'a1b2'.findAll('[0-9]') == ['1', '2'] && 'a1b2'.findAll('[0-9]', 1) == ['1']",
             "'%s %d %.2f %x %b %o %e'.format(['a', 1, 2.5, 255, 5, 8, 1500.0]) == \
              'a 1 2.50 ff 101 10 1.500000e+03'",
-            "'%s'.format([[1, 'a', true]]) == '[1, a, true]' && '%%'.format([]) == '%'",
+            "'%s'.format([[1, 'a', true]]) == '[1, \"a\", true]' && '%%'.format([]) == '%'",
             "strings.quote('a\"b\\n') == '\"a\\\\\"b\\\\n\"'",
+            "'%s'.format([{'a': 3}]) == '{\"a\":3}' && '%s'.format([{0: 6}]) == '{0:6}'",
             "string(1.0) == '1' && string(1e21) == '1e+21' && string(0.00001) == '1e-05'",
             "'é'.size() == 1 && bytes('é').size() == 2 && int('-3') == -3 && double('1.5') == 1.5",
             "1 < 1.5 && 2u > 1 && 1.0 <= 1 && dyn(1) == dyn(1.0) && dyn(1) == dyn(1u)",
@@ -253,7 +254,7 @@ fn of_quantities_versions_and_formats() {
         &value,
         &[
             "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('1').compareTo(quantity('1000m')) == 0",
-            "quantity('1.5').isInteger() == false && quantity('2k').asInteger() == 2000",
+            "quantity('1.5').isInteger() == false && quantity('2k').asInteger() == 2000 && !quantity('1000m').isInteger()",
             "quantity('1') == quantity('1000m') && quantity('1').add(2).sub(quantity('1')).asInteger() == 2",
             "sign(quantity('-1')) == -1 && isQuantity('1e3') && !isQuantity('1 Gi') && !isQuantity('')",
             "quantity('50m').asApproximateFloat() == 0.05",

@@ -35,7 +35,7 @@ pub(super) fn same(one: &Value<'_>, two: &Value<'_>, left: &mut u32) -> bool {
         (Value::Ip(one), Value::Ip(two)) => one == two,
         (Value::Cidr(one), Value::Cidr(two)) => one == two,
         (Value::Url(one), Value::Url(two)) => one.text == two.text,
-        (Value::Quantity(one), Value::Quantity(two)) => one == two,
+        (Value::Quantity(one), Value::Quantity(two)) => one.nanos == two.nanos,
         (Value::Semver(one), Value::Semver(two)) => one.precedence(two) == Ordering::Equal,
         _ => numbers(one, two) == Some(Ordering::Equal),
     }
