@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use tokio::sync::watch;
 
 use self::collector::Collector;
+use self::definitions::Definitions;
 use self::expiry::Expiry;
 use self::furnishing::Furnishing;
 use self::workloads::Workloads;
@@ -41,6 +42,7 @@ pub(crate) enum Actor {
 #[derive(Debug, Default)]
 pub(crate) struct Actors {
     collector: Collector,
+    definitions: Definitions,
     expiry: Expiry,
     furnishing: Furnishing,
     workloads: Workloads,
@@ -57,7 +59,7 @@ impl Actors {
         match actor {
             Actor::GarbageCollector => self.collector.step(registry),
             Actor::Namespaces => namespaces::step(registry),
-            Actor::Definitions => definitions::step(registry),
+            Actor::Definitions => self.definitions.step(registry),
             Actor::Expiry => self.expiry.step(registry),
             Actor::Furnishing => self.furnishing.step(registry),
             Actor::Workloads => self.workloads.step(registry),

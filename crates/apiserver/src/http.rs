@@ -3,7 +3,6 @@
 mod answer;
 mod debug;
 mod discovery;
-mod fingerprint;
 mod incoming;
 mod media;
 mod openapi;

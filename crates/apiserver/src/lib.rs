@@ -34,6 +34,7 @@ mod cel;
 mod config;
 mod environment;
 mod faults;
+mod fingerprint;
 mod http;
 mod listening;
 mod managed;

@@ -6,7 +6,7 @@ mod column;
 mod custom;
 mod json_path;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,6 +19,10 @@ pub(crate) use self::json_path::JsonPath;
 use crate::pattern::Patterns;
 use crate::schema::{Rules, Schema};
 use crate::status::Subject;
+
+/// What is made when it is first needed. Of most definitions nobody ever uses an object, and what they
+/// say takes many times the memory of their text when it is taken apart.
+pub(crate) type Lazily<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// One resource in one version.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(crate) struct Resource {
     /// How people see its objects.
     pub(crate) columns: Vec<Column>,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) schema: Schema,
+    pub(crate) schema: Lazily<Schema>,
     /// Where its objects are stored: every version of a resource has the same.
     pub(crate) storage: Arc<str>,
     pub(crate) custom: Option<Custom>,
@@ -51,9 +55,11 @@ pub(crate) struct Custom {
     /// The version in which objects are stored.
     pub(crate) storage_version: String,
     /// The schema of that version, if it is another one.
-    pub(crate) storage_schema: Option<Schema>,
+    pub(crate) storage_schema: Option<Lazily<Schema>>,
     /// The schema as the definition states it.
-    pub(crate) structural: Value,
+    pub(crate) structural: Lazily<Value>,
+    /// Another one for each schema.
+    pub(crate) fingerprint: String,
     /// The patterns of its schema and of its rules.
     pub(crate) patterns: Patterns,
     /// The rules that it states.

@@ -2,6 +2,7 @@
 
 mod history;
 mod key;
+mod recent;
 mod stored;
 
 use std::cell::RefCell;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 pub(crate) use self::history::{Change, ChangeKind, Compacted};
 use self::history::{Feed, Held, Version};
 pub(crate) use self::key::Key;
+use self::recent::Recent;
 pub(crate) use self::stored::{Object, Text};
 use crate::object;
 
@@ -32,15 +34,10 @@ pub(crate) struct Store {
     /// By a hash that is no defence against chosen keys: the server makes the uids itself.
     uids: HashMap<Box<str>, Key, FxBuildHasher>,
     dependents: BTreeMap<String, BTreeSet<Key>>,
-    /// What was read or written last, which is kept decoded.
-    recent: RefCell<VecDeque<Object>>,
+    recent: RefCell<Recent>,
     max_history: usize,
     revisions: watch::Sender<u64>,
 }
-
-/// How many objects are kept decoded. What was used lately is used again, and a decoded object takes
-/// several times the memory of its text.
-const MAX_RECENT: usize = 1_000;
 
 /// Of resources that were never written.
 static NO_CHANGES: VecDeque<Arc<Change>> = VecDeque::new();
@@ -140,11 +137,7 @@ impl Store {
     }
 
     fn keep_decoded(&self, object: Object) {
-        let mut recent = self.recent.borrow_mut();
-        if recent.len() >= MAX_RECENT {
-            recent.pop_front();
-        }
-        recent.push_back(object);
+        self.recent.borrow_mut().push(object);
     }
 
     /// The keys of the objects that name this uid as an owner.

@@ -14,3 +14,9 @@ pub(crate) fn start_if_possible(work: impl Future<Output = ()> + Send + 'static)
         runtime.spawn(work);
     }
 }
+
+/// Does what takes long on a thread of its own, and waits for it without holding up other tasks.
+pub(crate) async fn apart(work: impl FnOnce() + Send + 'static) {
+    // If it panics, whoever needs what it finds does the work again.
+    let _ = tokio::task::spawn_blocking(work).await;
+}

@@ -11,6 +11,7 @@
     reason = "a benchmark that cannot go on says so by a panic"
 )]
 
+mod definitions;
 mod memory;
 mod requests;
 mod watchers;
@@ -77,6 +78,10 @@ fn main() {
         memory::measure();
         return;
     }
+    if args.only.as_deref() == Some(definitions::CHILD) {
+        definitions::measure_memory();
+        return;
+    }
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| only == name);
     let ways: &[fn() -> _] = &[Way::in_process, Way::over_loopback];
     for way in &ways[..if args.in_process { 1 } else { ways.len() }] {
@@ -95,13 +100,30 @@ fn main() {
             );
         }
     }
-    if wanted("memory") {
-        let program = std::env::current_exe().unwrap();
-        let mut child = Command::new(program);
-        child.args(["--only", memory::CHILD]);
-        let output = child.output().unwrap();
-        memory::report(&String::from_utf8(output.stdout).unwrap(), args.json);
+    if wanted(definitions::OPERATION) && !args.in_process {
+        let measuring = async { definitions::measure(Way::over_loopback().await).await };
+        report(&args, &single_thread().block_on(measuring));
     }
+    if wanted("memory") {
+        memory::report(&child(memory::CHILD), memory::MAPS, args.json);
+    }
+    if wanted("definitions") {
+        let what = memory::What {
+            operation: "definitions",
+            objects: definitions::COUNT,
+            of: "definitions of 30 KB and more",
+            most: definitions::MOST,
+        };
+        memory::report(&child(definitions::CHILD), what, args.json);
+    }
+}
+
+/// What a measurement prints that runs in a process of its own.
+fn child(only: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program);
+    child.args(["--only", only]);
+    String::from_utf8(child.output().unwrap().stdout).unwrap()
 }
 
 pub(crate) fn single_thread() -> Runtime {

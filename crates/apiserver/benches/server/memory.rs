@@ -13,8 +13,22 @@ pub(crate) const CHILD: &str = "memory-of-this-process";
 
 const OBJECTS: usize = 200_000;
 
-/// 600 MB, in kilobytes.
-const MOST: u64 = 600_000;
+/// What was measured.
+#[derive(Clone, Copy)]
+pub(crate) struct What {
+    pub(crate) operation: &'static str,
+    pub(crate) objects: usize,
+    pub(crate) of: &'static str,
+    /// In kilobytes.
+    pub(crate) most: u64,
+}
+
+pub(crate) const MAPS: What = What {
+    operation: "memory",
+    objects: OBJECTS,
+    of: "ConfigMaps of 1 KB",
+    most: 600_000,
+};
 
 /// Fills a server, and prints how many kilobytes of memory this process has.
 pub(crate) fn measure() {
@@ -26,7 +40,7 @@ pub(crate) fn measure() {
 }
 
 /// A line of what Linux knows about this process, in kilobytes; 0 elsewhere.
-fn status(name: &str) -> u64 {
+pub(crate) fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.split_whitespace().next());
@@ -34,21 +48,25 @@ fn status(name: &str) -> u64 {
 }
 
 /// Prints what the process measured.
-pub(crate) fn report(text: &str, as_json: bool) {
+pub(crate) fn report(text: &str, what: What, as_json: bool) {
+    let What {
+        operation,
+        objects,
+        of,
+        most,
+    } = what;
     let mut numbers = text
         .split_whitespace()
         .filter_map(|word| word.parse::<u64>().ok());
     let (rss, peak) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if as_json {
         let line = json!({
-            "operation": "memory", "objects": OBJECTS, "rss_kb": rss, "peak_kb": peak,
-            "target": format!("< {MOST} kB"), "met": rss < MOST,
+            "operation": operation, "objects": objects, "rss_kb": rss, "peak_kb": peak,
+            "target": format!("< {most} kB"), "met": rss < most,
         });
         println!("{line}");
     } else {
-        let verdict = if rss < MOST { "met" } else { "MISSED" };
-        println!(
-            "{OBJECTS} ConfigMaps of 1 KB: {rss} kB resident, {peak} kB at most   < {MOST} kB {verdict}"
-        );
+        let verdict = if rss < most { "met" } else { "MISSED" };
+        println!("{objects} {of}: {rss} kB resident, {peak} kB at most   < {most} kB {verdict}");
     }
 }

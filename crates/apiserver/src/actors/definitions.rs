@@ -1,39 +1,53 @@
 //! The end of custom resource definitions: their objects go first.
 
+use std::collections::BTreeSet;
+
 use super::{delete_options, write_options};
 use crate::object;
 use crate::registry::{CLEANUP_FINALIZER, Registry};
 use crate::storage::Key;
 
-/// Deletes one object of a definition that is being deleted, or lets the definition go.
-pub(super) fn step(registry: &mut Registry) -> bool {
-    let Some(definitions) = registry
-        .catalog
-        .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        .cloned()
-    else {
-        return false;
-    };
-    let now = registry.store.revision();
-    let ending: Vec<(Key, String)> = registry
-        .store
-        .scan(&definitions.storage, None, now, None)
-        .filter(|(_, definition)| object::is_being_deleted(definition))
-        .filter(|(_, definition)| {
-            object::finalizers(definition).any(|one| one == CLEANUP_FINALIZER)
+/// Where definitions are stored.
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// Looks at each definition that changed, and remembers those that are being deleted.
+#[derive(Debug, Default)]
+pub(super) struct Definitions {
+    seen: u64,
+    ending: BTreeSet<Key>,
+}
+
+impl Definitions {
+    /// Deletes one object of a definition that is being deleted, or lets the definition go.
+    pub(super) fn step(&mut self, registry: &mut Registry) -> bool {
+        let store = &registry.store;
+        let is_definition = |key: &Key| &*key.resource == DEFINITIONS;
+        let changed: BTreeSet<Key> = if self.seen < store.compacted() {
+            let all = store.keys().filter(|key| is_definition(key));
+            all.cloned().collect()
+        } else {
+            let changes = store.all_changes_after(self.seen);
+            let own = changes.filter(|change| is_definition(&change.key));
+            own.map(|change| change.key.clone()).collect()
+        };
+        self.seen = store.revision();
+        let ends = |key: &Key| {
+            store.get(key).is_some_and(|definition| {
+                object::is_being_deleted(&definition)
+                    && object::finalizers(&definition).any(|one| one == CLEANUP_FINALIZER)
+            })
+        };
+        self.ending.retain(|key| changed.contains(key) || ends(key));
+        let found = changed.into_iter().filter(ends);
+        let found: Vec<Key> = found.collect();
+        self.ending.extend(found);
+        let ending: Vec<Key> = self.ending.iter().cloned().collect();
+        ending.iter().any(|key| {
+            // A definition is named `<plural>.<group>`.
+            let (plural, group) = key.name.split_once('.').unwrap_or_default();
+            step_of(registry, key, &format!("{group}/{plural}"))
         })
-        .map(|(key, definition)| {
-            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-            let group = text(&definition["spec"]["group"]);
-            (
-                key.clone(),
-                format!("{group}/{}", text(&definition["spec"]["names"]["plural"])),
-            )
-        })
-        .collect();
-    ending
-        .iter()
-        .any(|(key, storage)| step_of(registry, key, storage))
+    }
 }
 
 fn step_of(registry: &mut Registry, definition: &Key, storage: &str) -> bool {

@@ -4,9 +4,9 @@ pub(super) mod aggregated;
 
 use serde_json::{Value, json};
 
-use super::fingerprint::fingerprint;
 use super::media::{MEDIA_TYPES, ranges};
 use super::{Answer, Route, openapi};
+use crate::fingerprint::fingerprint;
 use crate::resource::{Catalog, Resource, api_version, version_priority};
 use crate::status::Status;
 

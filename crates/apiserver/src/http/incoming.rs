@@ -15,6 +15,8 @@ pub(super) struct Incoming {
     /// Whether a form on a web page can have sent it.
     pub(super) may_be_form: bool,
     pub(super) body: Bytes,
+    /// Whether it came in over a socket, and not from a program that steps through paused time.
+    pub(super) from_outside: bool,
 }
 
 // === impl Incoming ===

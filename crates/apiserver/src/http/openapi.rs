@@ -9,7 +9,7 @@ mod v2;
 use serde_json::{Map, Value, json};
 
 use super::Answer;
-use super::fingerprint::fingerprint;
+use crate::fingerprint::fingerprint;
 use crate::resource::{Catalog, Resource};
 
 /// `/openapi/v3`: a document for each group and version. The URL changes when the document does.
@@ -47,7 +47,7 @@ fn hash(resources: &[&Resource]) -> String {
                 .iter()
                 .map(|one| one.name.as_str())
                 .collect();
-            let schema = &custom.structural;
+            let schema = &custom.fingerprint;
             format!("{} {} {names:?} {schema}", resource.plural, resource.kind)
         })
         .collect();

@@ -15,10 +15,11 @@ use super::presentation::Wanted;
 use super::route::ResourcePath;
 
 use super::{Answer, watch};
-use crate::registry::{ListWant, Patch, PatchKind, Registry, Reply, Target, parse_version};
+use crate::registry::{self, ListWant, Patch, PatchKind, Registry, Reply, Target, parse_version};
 use crate::resource::{Catalog, Resource};
 use crate::state::Core;
 use crate::status::Status;
+use crate::task;
 
 /// What came of a request: the answer, and whether something was written.
 pub(super) struct Outcome {
@@ -56,6 +57,9 @@ const CUSTOM_PATCH_TYPES: [&str; 3] = [
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 ];
+
+/// From how many bytes on a definition is looked through before the registry is held for it.
+const LARGE_DEFINITION: usize = 32 * 1024;
 
 /// The media types of patches that a resource takes.
 pub(super) fn patch_types(resource: &Resource) -> Vec<&'static str> {
@@ -107,12 +111,23 @@ async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incom
         Verb::List => list(core, target, request, presentation).await,
         Verb::Get => get(core, target, request, presentation).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            look_ahead(target, request).await;
             return write(core, target, verb, request, presentation);
         }
     };
     Outcome {
         answer: result.unwrap_or_else(Answer::from),
         changed: false,
+    }
+}
+
+/// Looks through a large definition before others have to wait for its write. In process everything goes
+/// on in one order, so nothing is done beside it there.
+async fn look_ahead(target: &Target, request: &Incoming) {
+    let is_large = request.body.len() >= LARGE_DEFINITION;
+    if request.from_outside && is_large && target.resource.is_definition() {
+        let (resource, text) = (Arc::clone(&target.resource), request.body.clone());
+        task::apart(move || registry::look_ahead(&resource, &text)).await;
     }
 }
 

@@ -141,6 +141,7 @@ where
         content_type: text(&parts.headers, header::CONTENT_TYPE),
         may_be_form: matches!(entrance, Entrance::Socket) && may_be_form(&parts.headers),
         body: body.to_bytes(),
+        from_outside: entrance == Entrance::Socket,
     };
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
     let heard = in_vain.unwrap_or(Some(answer));

@@ -1,6 +1,7 @@
 //! Custom resource definitions: what they make the server serve.
 
 mod acceptance;
+mod checked;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -9,7 +10,9 @@ use serde_json::{Value, json};
 
 use self::acceptance::{Accepted, accept};
 pub(super) use self::validate::causes;
-use super::{Registry, Target, object};
+use super::accept::{Origin, check_type, decode};
+use super::{Registry, Target, WriteOptions, defaults, object};
+use crate::resource::Resource;
 use crate::storage::{Key, Object};
 
 /// Held by every definition until its objects are gone.
@@ -17,6 +20,22 @@ pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.
 
 /// Where definitions are stored.
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// Looks through the schemas of a definition that is to be written. What else is wrong with it is told
+/// by the write.
+pub(crate) fn look_ahead(resource: &Resource, text: &[u8]) {
+    let Ok(mut definition) = serde_json::from_slice::<Value>(text) else {
+        return;
+    };
+    // In the form in which the write comes to look at them; if the type is wrong, it is refused.
+    let options = WriteOptions::default();
+    if check_type(resource, &mut definition, &options).is_ok()
+        && decode(resource, &mut definition, Origin::Put, &options).is_ok()
+    {
+        defaults::fill(resource, &mut definition);
+        validate::look_through(list_of(&definition["spec"]["versions"]));
+    }
+}
 
 /// Fills in what a definition may leave out.
 pub(super) fn complete(definition: &mut Value) {
@@ -145,8 +164,12 @@ impl Registry {
     /// The other definitions of the same group.
     fn definitions_of_group(&self, definition: &Value) -> Vec<Object> {
         let now = self.store.revision();
+        // A definition is named after its group, so that only those are decoded that matter.
+        let group = definition["spec"]["group"].as_str().unwrap_or_default();
+        let ending = format!(".{group}");
         let all = self.store.scan(&DEFINITIONS.into(), None, now, None);
-        all.map(|(_, other)| other)
+        all.filter(|(key, _)| key.name.ends_with(&ending))
+            .map(|(_, other)| other)
             .filter(|other| other["spec"]["group"] == definition["spec"]["group"])
             .filter(|other| object::name(other) != object::name(definition))
             .collect()

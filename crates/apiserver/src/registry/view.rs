@@ -63,7 +63,7 @@ pub(super) fn to_storage(resource: &Resource, object: &mut Value) {
         object["apiVersion"] = json!("autoscaling/v2");
     }
     let custom = resource.custom.as_ref();
-    if let Some(schema) = custom.and_then(|custom| custom.storage_schema.as_ref()) {
+    if let Some(schema) = custom.and_then(|custom| custom.storage_schema.as_deref()) {
         prune_custom(object, schema);
     }
     if is_new_event(resource) {

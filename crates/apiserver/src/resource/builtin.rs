@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-use super::{Column, Lifecycle, Resource, Subresource};
+use super::{Column, Lazily, Lifecycle, Resource, Subresource};
 use crate::schema::{Schema, builtin_groups};
 
 /// Types of two groups that are one thing in storage: the second is stored where the first is.
@@ -80,7 +80,7 @@ fn resource(group: &str, version: &str, facts: Facts) -> Resource {
         field_selectors: facts.field_selectors,
         columns: facts.columns,
         lifecycle: facts.lifecycle,
-        schema: Schema::reference_to(facts.type_name),
+        schema: Lazily::new(Box::new(move || Schema::reference_to(facts.type_name))),
         custom: None,
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::storage::Object;
 
 use super::{Resource, builtin_resources, from_definition, group_of};
 
@@ -62,7 +62,7 @@ impl Catalog {
     }
 
     /// Serves what a definition says now.
-    pub(crate) fn define(&mut self, definition: &Value) {
+    pub(crate) fn define(&mut self, definition: &Object) {
         let resources = from_definition(definition)
             .into_iter()
             .map(Arc::new)

@@ -1,14 +1,17 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::{
-    Custom, DeleteAnswer, Lifecycle, Part, Resource, ScalePaths, Subresource, column,
+    Custom, DeleteAnswer, Lazily, Lifecycle, Part, Resource, ScalePaths, Subresource, column,
     version_priority,
 };
+use crate::fingerprint::fingerprint;
 use crate::object;
 use crate::pattern::Patterns;
 use crate::schema::{Rules, Schema, from_structural};
+use crate::storage::Object;
 
 /// What a custom resource can do.
 const VERBS: [&str; 8] = [
@@ -23,15 +26,43 @@ const VERBS: [&str; 8] = [
 ];
 
 /// The resources that an established definition serves: one for each served version.
-pub(crate) fn from_definition(definition: &Value) -> Vec<Resource> {
+pub(crate) fn from_definition(definition: &Object) -> Vec<Resource> {
+    let text = definition.text().whole();
     versions_of(definition)
         .iter()
-        .filter(|version| version["served"] == true)
-        .map(|version| served(definition, version))
+        .enumerate()
+        .filter(|(_, version)| version["served"] == true)
+        .map(|(index, version)| served(definition, version, Place { text, index }))
         .collect()
 }
 
-fn served(definition: &Value, version: &Value) -> Resource {
+/// Where a version stands. What is read later holds only the text, which storage holds too.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    text: &'a Bytes,
+    index: usize,
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// What is made of the definition and of the version when that is first needed.
+    fn lazily<T: 'static>(self, make: fn(&Value, &Value) -> T) -> Lazily<T> {
+        let Self { text, index } = self;
+        let text = text.clone();
+        Lazily::new(Box::new(move || {
+            let definition: Value =
+                serde_json::from_slice(&text).expect("what was encoded here can be decoded");
+            make(&definition, &definition["spec"]["versions"][index])
+        }))
+    }
+}
+
+fn structural(version: &Value) -> &Value {
+    &version["schema"]["openAPIV3Schema"]
+}
+
+fn served(definition: &Value, version: &Value, place: Place<'_>) -> Resource {
     let spec = &definition["spec"];
     // The names that were accepted, which may be older ones than those asked for.
     let names = &definition["status"]["acceptedNames"];
@@ -49,7 +80,6 @@ fn served(definition: &Value, version: &Value) -> Resource {
     let kind = text(&names["kind"]);
     let status = version["subresources"]["status"].is_object();
     let scale = scale_paths(&version["subresources"]["scale"]);
-    let structural = version["schema"]["openAPIV3Schema"].clone();
     let stored = storage_version(definition);
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Resource {
@@ -77,15 +107,18 @@ fn served(definition: &Value, version: &Value) -> Resource {
             delete_answers: DeleteAnswer::Status,
             filled: Value::Null,
         },
-        schema: schema_of(definition, version),
+        schema: place.lazily(schema_of),
         custom: Some(Custom {
             scale,
-            has_defaults: has_defaults(&structural),
+            has_defaults: has_defaults(structural(version)),
+            fingerprint: fingerprint([structural(version).to_string().as_str()]),
             patterns: Patterns::default(),
-            rules: Rules::of(&structural),
-            structural,
+            rules: Rules::of(structural(version)),
+            structural: place.lazily(|_, version| structural(version).clone()),
             storage_version: text(&stored["name"]),
-            storage_schema: (stored != version).then(|| schema_of(definition, stored)),
+            storage_schema: (stored["name"] != version["name"]).then(|| {
+                place.lazily(|definition, _| schema_of(definition, storage_version(definition)))
+            }),
             terminating: object::is_being_deleted(definition),
             deprecation: deprecation(definition, version),
         }),

@@ -100,11 +100,11 @@ fn objects_are_found_by_uid_and_by_owner() {
 fn what_was_written_long_ago_reads_as_it_was_written() {
     let (mut store, resource) = (Store::new(10), Arc::from("/configmaps"));
     let key = |index: usize| Key::new(&resource, "a", &format!("{index:05}"));
-    let written: Vec<Object> = (0..MAX_RECENT as u64 + 10)
+    let written: Vec<Object> = (0..1_010)
         .map(|index| store.put(key(usize::try_from(index).unwrap()), named("x", index)))
         .map(|object| Object::new(Value::clone(&object)))
         .collect();
-    assert_eq!(store.recent.borrow().len(), MAX_RECENT);
+    assert_eq!(store.recent.borrow().len(), 1_000);
     for (index, object) in written.iter().enumerate() {
         let read = store.get(&key(index)).unwrap();
         assert_eq!(*read, **object);

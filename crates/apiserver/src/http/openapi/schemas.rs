@@ -133,7 +133,7 @@ fn kind_of(resource: &Resource, kind: &str) -> Value {
 
 /// What a definition says, with the members that every object has.
 fn custom_type(resource: &Resource, custom: &Custom) -> Value {
-    let mut schema = custom.structural.clone();
+    let mut schema = Value::clone(&custom.structural);
     if !schema.is_object() {
         schema = json!({});
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::storage::Object;
 
 /// Every text under `$ref`, anywhere in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -23,7 +24,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 
 fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
-    catalog.define(&definition("integer"));
+    catalog.define(&Object::new(definition("integer")));
     catalog
 }
 
@@ -114,7 +115,7 @@ fn the_url_of_a_document_changes_with_it() {
         url(&catalog, "apis/example.com/v1"),
         url(&catalog, "api/v1"),
     );
-    catalog.define(&definition("string"));
+    catalog.define(&Object::new(definition("string")));
     assert_ne!(url(&catalog, "apis/example.com/v1"), before);
     assert_eq!(url(&catalog, "api/v1"), core);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{is_established, list_of, storage_versions};
+use super::{checked, is_established, list_of, storage_versions};
 use crate::pattern::Patterns;
 use crate::registry::forms;
 use crate::schema::{Rules, structural_problems};
@@ -150,10 +150,6 @@ fn versions_causes(spec: &Value) -> Vec<Cause> {
         return vec![versions_cause(versions, why)];
     }
     let first = &versions[0];
-    // What all versions have in common is reported once.
-    let common = versions
-        .iter()
-        .all(|version| version["schema"] == first["schema"]);
     for (index, version) in versions.iter().enumerate() {
         let place = format!("spec.versions[{index}]");
         if let Some(why) = name_problem(&version["name"]) {
@@ -167,13 +163,8 @@ fn versions_causes(spec: &Value) -> Vec<Cause> {
         if !schema.is_object() {
             let field = format!("{place}.schema.openAPIV3Schema");
             causes.push(Cause::required(field, ""));
-        } else if !common {
-            causes.extend(schema_causes(
-                schema,
-                &format!("{place}.schema.openAPIV3Schema"),
-            ));
-        } else if index == 0 {
-            causes.extend(schema_causes(schema, "spec.validation.openAPIV3Schema"));
+        } else if let Some(place) = schema_place(versions, index) {
+            causes.extend(schema_causes(schema, &place));
         }
         causes.extend(shown_causes(version, &place));
         let columns = "additionalPrinterColumns";
@@ -229,7 +220,37 @@ fn versions_cause(versions: &[Value], why: &str) -> Cause {
     }
 }
 
+/// Where the schema of a version is said to stand. Nothing if it was looked at with the first: what all
+/// versions have in common is told once.
+fn schema_place(versions: &[Value], index: usize) -> Option<String> {
+    let first = versions.first()?;
+    let common = versions
+        .iter()
+        .all(|version| version["schema"] == first["schema"]);
+    match (common, index) {
+        (false, _) => Some(format!("spec.versions[{index}].schema.openAPIV3Schema")),
+        (true, 0) => Some("spec.validation.openAPIV3Schema".to_owned()),
+        (true, _) => None,
+    }
+}
+
+/// Looks through the schemas of all versions, so that it is known later what is wrong with them.
+pub(super) fn look_through(versions: &[Value]) {
+    for (index, version) in versions.iter().enumerate() {
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if let Some(place) = schema_place(versions, index)
+            && schema.is_object()
+        {
+            schema_causes(schema, &place);
+        }
+    }
+}
+
 fn schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
+    checked::causes(schema, place, find_schema_causes)
+}
+
+fn find_schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
     let causes = structural_problems(schema, place);
     if !causes.is_empty() {
         return causes;

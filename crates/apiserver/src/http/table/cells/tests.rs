@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::resource::{builtin_resources, from_definition};
+use crate::storage::Object;
 
 /// Every created object here is 65 seconds old.
 const CREATED: &str = "2026-01-01T00:00:00Z";
@@ -374,7 +375,7 @@ fn columns_of_a_definition() {
         },
         "status": { "acceptedNames": { "kind": "Widget", "plural": "widgets" } },
     });
-    let resource = &from_definition(&definition)[0];
+    let resource = &from_definition(&Object::new(definition))[0];
     let object = json!({
         "metadata": { "name": "a" },
         "spec": {

@@ -1,5 +1,5 @@
 /// An opaque short name for texts: equal for equal ones.
-pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     // FNV-1a, 64 bits: there is nobody to defend against.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for text in texts {
