@@ -37,10 +37,8 @@ impl Definitions {
                     && object::finalizers(&definition).any(|one| one == CLEANUP_FINALIZER)
             })
         };
-        self.ending.retain(|key| changed.contains(key) || ends(key));
-        let found = changed.into_iter().filter(ends);
-        let found: Vec<Key> = found.collect();
-        self.ending.extend(found);
+        self.ending.retain(&ends);
+        self.ending.extend(changed.into_iter().filter(ends));
         let ending: Vec<Key> = self.ending.iter().cloned().collect();
         ending.iter().any(|key| {
             // A definition is named `<plural>.<group>`.
