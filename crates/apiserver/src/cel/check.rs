@@ -2,6 +2,7 @@
 
 mod literals;
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::ast::{Ast, Entry, Literal, Loop, Node, NodeId};
@@ -68,15 +69,15 @@ pub(crate) fn check(
     for kind in &mut types {
         *kind = mapping.substitute(kind, true);
     }
-    let checked = Checked {
+    let typed = Checked {
         ast,
         root,
         types,
         overloads,
     };
-    let issues = literals::issues(&checked);
+    let issues = literals::issues(&typed);
     if issues.is_empty() {
-        Ok(checked)
+        Ok(typed)
     } else {
         Err(shown(source, issues))
     }
@@ -322,7 +323,7 @@ impl Checker {
         let mut right = true;
         for arg in args {
             let kind = self.kind(*arg);
-            if !self.mapping.assign(&[kind.clone()], &[Type::Bool]) {
+            if !self.mapping.assign(from_ref(&kind), &[Type::Bool]) {
                 self.mismatch(*arg, &Type::Bool, &kind);
                 right = false;
             }
@@ -334,7 +335,7 @@ impl Checker {
     /// What is good for two types. What does not fit together is anything.
     fn joined(&mut self, before: Option<Type>, kind: Type) -> Type {
         let Some(before) = before else { return kind };
-        if self.mapping.assign(&[before.clone()], &[kind.clone()]) {
+        if self.mapping.assign(from_ref(&before), from_ref(&kind)) {
             return most_general(&before, &kind);
         }
         Type::Dyn
@@ -432,7 +433,7 @@ impl Checker {
     fn assert(&mut self, id: NodeId, wanted: &Type) {
         let kind = self.kind(id);
         let wanted = self.mapping.substitute(wanted, false);
-        if !self.mapping.assign(&[kind.clone()], &[wanted.clone()]) {
+        if !self.mapping.assign(from_ref(&kind), from_ref(&wanted)) {
             self.mismatch(id, &wanted, &kind);
         }
     }

@@ -174,6 +174,10 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// `&&` and `||`: one term of the deciding value is enough, whatever the other is.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "the arms are in the order in which they count"
+    )]
     fn logical(&mut self, one: NodeId, two: NodeId, deciding: bool) -> Outcome<'a> {
         let first = self.value(one);
         match &first {
@@ -310,7 +314,7 @@ impl<'a> Evaluation<'a, '_> {
         let outside = self.variables.len();
         self.variables.push((&inner.accumulator, init));
         let outcome = self
-            .rounds(inner, rounds, outside)
+            .rounds(inner, &rounds, outside)
             .and_then(|()| self.value(inner.result));
         self.variables.truncate(outside);
         outcome
@@ -319,7 +323,7 @@ impl<'a> Evaluation<'a, '_> {
     fn rounds(
         &mut self,
         inner: &'a Loop,
-        rounds: Rounds<'a>,
+        rounds: &Rounds<'a>,
         accumulator: usize,
     ) -> Result<(), Fault> {
         let within = self.variables.len();

@@ -118,8 +118,7 @@ pub(crate) fn wanted_of(kind: char) -> Option<&'static str> {
 /// Whether a value of a type can be good for a clause.
 fn fits(clause: char, kind: &Type) -> bool {
     match kind {
-        Type::Dyn | Type::Error | Type::Param(_) => true,
-        Type::Int | Type::Uint => true,
+        Type::Dyn | Type::Error | Type::Param(_) | Type::Int | Type::Uint => true,
         Type::Double => matches!(clause, 'd' | 'f' | 'e'),
         Type::Bool => clause == 'b',
         Type::Text | Type::Bytes => matches!(clause, 'x' | 'X'),

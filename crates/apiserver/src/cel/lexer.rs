@@ -198,6 +198,10 @@ impl Lexer<'_> {
     }
 
     /// A text in quotes. None if none begins here; `Some(None)` if one begins that does not end.
+    #[expect(
+        clippy::option_option,
+        reason = "no text and a text without an end are two things"
+    )]
     fn text(&mut self) -> Option<Option<TokenKind>> {
         let (mut raw, mut bytes, mut length) = (false, false, 0);
         while let Some(c) = self.peek(length) {

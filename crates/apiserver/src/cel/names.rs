@@ -49,8 +49,8 @@ pub(crate) fn field_name(name: &str) -> Option<String> {
     let mut escaped = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
-        let mut escapes = ESCAPES.iter();
-        if let Some((text, escape)) = escapes.find(|(text, _)| rest.starts_with(text)) {
+        let mut known = ESCAPES.iter();
+        if let Some((text, escape)) = known.find(|(text, _)| rest.starts_with(text)) {
             escaped.push_str(escape);
             rest = &rest[text.len()..];
         } else {

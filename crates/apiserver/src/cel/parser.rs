@@ -362,7 +362,7 @@ impl Parser {
                 return self.suffixes(number);
             }
             let operand = self.member()?;
-            return Ok(if count % 2 == 0 {
+            return Ok(if count.is_multiple_of(2) {
                 operand
             } else {
                 self.call(offset, function, vec![operand])

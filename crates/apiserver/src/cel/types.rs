@@ -12,6 +12,7 @@ const MAX_PARTS: u32 = 4096;
 
 /// The type of an expression.
 #[derive(Debug, Clone)]
+#[expect(clippy::enum_variant_names, reason = "the type of a type is called so")]
 pub(crate) enum Type {
     /// Something was wrong here, and was reported.
     Error,
@@ -144,6 +145,10 @@ impl Type {
     }
 
     /// Whether two types are the same.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "each arm is about other types of Rust's"
+    )]
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(one), Self::List(two)) => Arc::ptr_eq(one, two) || one.kind.same(&two.kind),
@@ -412,6 +417,10 @@ pub(crate) fn most_general(one: &Type, two: &Type) -> Type {
     }
 }
 
+#[expect(
+    clippy::match_same_arms,
+    reason = "the arms are in the order in which they count"
+)]
 fn says_no_more(one: &Type, two: &Type) -> bool {
     match (one, two) {
         (Type::Dyn | Type::Error | Type::Param(_), _) => true,

@@ -217,10 +217,9 @@ impl<'a> Value<'a> {
         match self {
             Self::Null => true,
             Self::Bool(flag) => !flag,
-            Self::Int(number) => *number == 0,
+            Self::Int(number) | Self::Duration(number) => *number == 0,
             Self::Uint(number) => *number == 0,
             Self::Double(number) => *number == 0.0,
-            Self::Duration(number) => *number == 0,
             Self::Text(_) | Self::Bytes(_) | Self::List(_) | Self::Map(_) | Self::Object(_) => {
                 self.size() == 0
             }

@@ -33,6 +33,10 @@ struct Item {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each stands for one flag of the syntax"
+)]
 struct Flags {
     fold: bool,
     lines: bool,

@@ -219,7 +219,7 @@ proptest! {
 
     /// Whatever is read can be compiled, and nothing panics.
     #[test]
-    fn any_text(source in r#"([(\[{?*+|)\]}\\^$.a-c0-9:P<>,&~-]|\\[a-zA-Z]|\(\?[a-z]|\[\[:|.){0,20}"#) {
+    fn any_text(source in r"([(\[{?*+|)\]}\\^$.a-c0-9:P<>,&~-]|\\[a-zA-Z]|\(\?[a-z]|\[\[:|.){0,20}") {
         if let Ok(pattern) = Pattern::new(&source) {
             prop_assert!(pattern.regex().is_some(), "{}", pattern.translated);
             pattern.is_match("ab");

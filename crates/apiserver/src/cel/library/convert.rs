@@ -148,13 +148,11 @@ fn to_text<'a>(call: &Call<'a, '_>) -> Outcome<'a> {
         [Value::Int(number)] => Ok(Value::text(number.to_string())),
         [Value::Uint(number)] => Ok(Value::text(number.to_string())),
         [Value::Double(number)] => Ok(Value::text(shown_double(*number))),
-        [Value::Bytes(bytes)] => match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Value::text(text)),
-            Err(_) => {
-                let why = "invalid UTF-8 in bytes, cannot convert to string";
-                Err(Fault::new(why))
-            }
-        },
+        [Value::Bytes(bytes)] => {
+            let why = "invalid UTF-8 in bytes, cannot convert to string";
+            let text = std::str::from_utf8(bytes).map_err(|_| Fault::new(why))?;
+            Ok(Value::text(text))
+        }
         [Value::Duration(duration)] => Ok(Value::text(times::shown_duration(*duration))),
         [Value::Timestamp(time)] => Ok(Value::text(times::shown_timestamp(*time))),
         [Value::Ip(address)] => Ok(Value::text(address.to_string())),

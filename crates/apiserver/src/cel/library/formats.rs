@@ -193,5 +193,5 @@ fn is_uuid(text: &str) -> bool {
 }
 
 fn is_base64(text: &str) -> bool {
-    !text.is_empty() && text.len() % 4 == 0 && crate::base64::first_illegal(text).is_none()
+    !text.is_empty() && text.len().is_multiple_of(4) && crate::base64::first_illegal(text).is_none()
 }

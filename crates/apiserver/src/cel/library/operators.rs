@@ -177,6 +177,7 @@ fn contained<'a>(call: &Call<'a, '_>) -> Outcome<'a> {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of every function")]
 fn not_strictly_false<'a>(call: &Call<'a, '_>) -> Outcome<'a> {
     Ok(Value::Bool(!matches!(call.args, [Value::Bool(false)])))
 }

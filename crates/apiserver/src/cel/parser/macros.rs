@@ -19,6 +19,7 @@ const MAX_NODES: usize = 200_000;
 const SORTED: &str = "@__sortBy_input__";
 
 /// The parts of a loop that macros differ in.
+#[derive(Clone, Copy)]
 struct Parts {
     init: NodeId,
     condition: NodeId,

@@ -134,7 +134,7 @@ fn what_grows_with_each_step() {
     let grown = format!("'a'{} == ''", ".replace('', 'aaaaaaaaaa')".repeat(20));
     for source in [
         format!("{doubled}.size() == 1"),
-        format!("{}.hasValue()", bound),
+        format!("{bound}.hasValue()"),
         lists,
         format!("{shared} == {shared}"),
         formatted,

@@ -12,6 +12,10 @@ pub(crate) fn equal(one: &Value<'_>, two: &Value<'_>) -> bool {
 }
 
 /// The same, as long as parts are left to compare.
+#[expect(
+    clippy::match_same_arms,
+    reason = "each arm is about other types of Rust's"
+)]
 pub(super) fn same(one: &Value<'_>, two: &Value<'_>, left: &mut u32) -> bool {
     if *left == 0 {
         return false;
