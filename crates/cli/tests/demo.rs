@@ -49,13 +49,21 @@ fn the_demo_tells_its_story() {
         "(again, after 0.2 s)",
         "(again, after 0.4 s)",
         "(again, after 0.8 s)",
+        "4. A spec that nobody can make true",
         "Ready=False InvalidSpec",
-        "Deployment blog is gone",
+        "5. Somebody deletes a child",
+        "removed Deployment blog",
         "created Deployment blog",
-        "Website shop is marked for deletion",
-        "Website shop is gone",
-        "100 forced reconciles, 0 writes",
+        "brought 3 pods of Deployment blog up",
+        "6. The second site is deleted",
+        "marked Website shop for deletion",
+        "removed Website shop",
+        "removed Service shop",
+        "7. Nothing is left to do",
+        "forced 100 reconciles, and counted 0 writes",
         "Converged.",
+        "How to go on:",
+        "homeostat dev",
     ] {
         let found = rest.find(part);
         assert!(
@@ -63,6 +71,23 @@ fn the_demo_tells_its_story() {
             "{part:?} is missing, or in the wrong place:\n{story}"
         );
         rest = &rest[found.unwrap()..];
+    }
+    // A permanent error is told once, and is no attempt that failed again.
+    assert_eq!(
+        story.matches("this waited for a change").count(),
+        1,
+        "{story}"
+    );
+    assert!(!story.contains("after 0.0 s"), "{story}");
+    // No heading comes before the part before it was told: each part has lines, and what happened to a child is told
+    // under the same heading as what follows from it.
+    for part in story
+        .split("\n\n")
+        .filter(|part| part.starts_with(char::is_numeric))
+    {
+        assert!(part.lines().count() > 2, "{part}");
+        let of = |what: &str| part.matches(&format!("{what} Deployment blog")).count();
+        assert_eq!(of("removed"), of("deleted"), "{part}");
     }
     assert!(
         !story.contains('\u{1b}'),

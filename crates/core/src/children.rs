@@ -3,10 +3,12 @@
 //! Everything in here is decided from objects in JSON, as a server shows them: whose a child is, where
 //! it may be, whether to apply it would change anything, and which children are left over.
 
+mod absent;
 mod applied;
 mod name;
 
 pub use self::{
+    absent::absent,
     applied::is_applied,
     name::{fingerprint, name, name_within},
 };
@@ -59,6 +61,17 @@ pub enum Step {
     Apply,
     /// Nothing yet: the object of its name goes away, and whoever watches the children is told.
     Await,
+}
+
+/// Whose an object is that has the name of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the child.
+    Ours,
+    /// Nobody controls it.
+    Nobodys,
+    /// It goes away, and whoever watches the children is told when it is gone.
+    Leaving,
 }
 
 /// Why an object of a child's name is not touched.
@@ -126,26 +139,33 @@ impl Owner {
     ///
     /// When it is not ours to touch.
     pub fn step(&self, live: &Value, desired: &Value, manager: &str) -> Result<Step, Refusal> {
+        Ok(match self.standing(live)? {
+            Standing::Leaving => Step::Await,
+            Standing::Ours if is_applied(live, desired, manager) => Step::Keep,
+            Standing::Ours | Standing::Nobodys => Step::Apply,
+        })
+    }
+
+    /// Whose `live` is, which has the name of a child.
+    ///
+    /// # Errors
+    ///
+    /// When it is not ours to touch.
+    pub fn standing(&self, live: &Value) -> Result<Standing, Refusal> {
         let leaving = !live["metadata"]["deletionTimestamp"].is_null();
         match controller(&live["metadata"]) {
-            Some(by) if by["uid"] == *self.uid => {}
+            Some(by) if by["uid"] == *self.uid && leaving => Ok(Standing::Leaving),
+            Some(by) if by["uid"] == *self.uid => Ok(Standing::Ours),
             // What an earlier object of this name has left behind is on its way out.
-            Some(by) if self.is_namesake(by) => return Ok(Step::Await),
+            Some(by) if self.is_namesake(by) => Ok(Standing::Leaving),
             Some(by) => {
                 let text = |name: &str| by[name].as_str().unwrap_or_default();
                 let by = format!("{}/{}", text("kind"), text("name"));
-                return Err(Refusal::Taken(by));
+                Err(Refusal::Taken(by))
             }
             // No watch of children tells us when it is gone.
-            None if leaving => return Err(Refusal::Leaving),
-            None => return Ok(Step::Apply),
-        }
-        if leaving {
-            Ok(Step::Await)
-        } else if is_applied(live, desired, manager) {
-            Ok(Step::Keep)
-        } else {
-            Ok(Step::Apply)
+            None if leaving => Err(Refusal::Leaving),
+            None => Ok(Standing::Nobodys),
         }
     }
 

@@ -82,10 +82,11 @@ mod path;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod vain;
 
 pub use self::blind::Blind;
 pub use self::detector::Detector;
-pub use self::incident::{Change, Finding, Incident, Verdict};
+pub use self::incident::{Change, Finding, Incident, Turn, Verdict};
 pub use self::managed::Manager;
 pub use self::path::{Path, Segment};
 
@@ -279,6 +280,23 @@ impl Run {
     fn changes_something(&self) -> bool {
         let mut writes = self.writes.iter();
         writes.any(|write| write.changed != Some(false))
+    }
+}
+
+// === impl Cause ===
+
+/// What happened, for a report: `its own write`, `a change of Deployment default/web`.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "a look at all objects",
+            Self::Desired => "a change of its desired state",
+            Self::Timer => "a timer",
+            Self::Retry => "a failure",
+            Self::Own => "its own write",
+            Self::Foreign(None) => "an event",
+            Self::Foreign(Some(object)) => return write!(f, "a change of {object}"),
+        })
     }
 }
 

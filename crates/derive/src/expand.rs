@@ -17,6 +17,12 @@ pub(crate) fn expand(input: &Input) -> TokenStream {
         let arms = cases.iter().map(arm);
         quote!(match self { #(#arms)* })
     };
+    let reason = if cases.is_empty() {
+        quote!(match *self {})
+    } else {
+        let arms = cases.iter().map(reason_arm);
+        quote!(match self { #(#arms)* })
+    };
 
     let parameters: Vec<&Ident> = generics.type_params().map(|param| &param.ident).collect();
     let mut generics = generics.clone();
@@ -36,17 +42,18 @@ pub(crate) fn expand(input: &Input) -> TokenStream {
             fn classify(&self) -> ::homeostat::ErrorClass {
                 #body
             }
+
+            fn reason(&self) -> ::std::option::Option<::std::borrow::Cow<'static, str>> {
+                #reason
+            }
         }
     }
 }
 
 fn arm(case: &Case) -> TokenStream {
-    let Case { variant, class } = case;
-    let path = variant
-        .as_ref()
-        .map_or_else(|| quote!(Self), |variant| quote!(Self::#variant));
+    let (path, class) = (path(case), &case.class);
     match class {
-        Class::Transient => quote!(#path { .. } => ::homeostat::ErrorClass::Transient,),
+        Class::Transient { .. } => quote!(#path { .. } => ::homeostat::ErrorClass::Transient,),
         Class::Conflict => quote!(#path { .. } => ::homeostat::ErrorClass::Conflict,),
         Class::Permanent { reason } => quote! {
             #path { .. } => ::homeostat::ErrorClass::Permanent {
@@ -59,6 +66,33 @@ fn arm(case: &Case) -> TokenStream {
             quote!(#path { #member: #source, .. } => #classified,)
         }
     }
+}
+
+fn reason_arm(case: &Case) -> TokenStream {
+    let (path, class) = (path(case), &case.class);
+    match class {
+        Class::Transient { reason: None } | Class::Conflict => {
+            quote!(#path { .. } => ::std::option::Option::None,)
+        }
+        Class::Transient {
+            reason: Some(reason),
+        }
+        | Class::Permanent { reason } => quote! {
+            #path { .. } => ::std::option::Option::Some(::std::borrow::Cow::Borrowed(#reason)),
+        },
+        Class::OfSource { member, ty } => {
+            let source = Ident::new("source", Span::mixed_site());
+            // What is wrong with the type is told once, by the other function.
+            let told = quote!(<#ty as ::homeostat::Classify>::reason(#source));
+            quote!(#path { #member: #source, .. } => #told,)
+        }
+    }
+}
+
+/// The pattern of a case, without its fields.
+fn path(case: &Case) -> TokenStream {
+    let variant = case.variant.as_ref();
+    variant.map_or_else(|| quote!(Self), |variant| quote!(Self::#variant))
 }
 
 /// The call, at the place of the field's type: there a class is missing if one is.

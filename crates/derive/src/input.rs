@@ -10,7 +10,8 @@ use syn::{
 const MAX_REASON: usize = 1024;
 
 /// What can be said of a case, for those who said something else.
-const CHOICE: &str = "`transient`, `conflict` or `permanent, reason = \"..\"`";
+const CHOICE: &str =
+    "`transient`, `transient, reason = \"..\"`, `conflict` or `permanent, reason = \"..\"`";
 
 /// An error type.
 pub(crate) struct Input {
@@ -28,7 +29,9 @@ pub(crate) struct Case {
 
 /// How a case is answered.
 pub(crate) enum Class {
-    Transient,
+    Transient {
+        reason: Option<LitStr>,
+    },
     Conflict,
     Permanent {
         reason: LitStr,
@@ -160,7 +163,10 @@ fn said(attrs: &[Attribute]) -> Result<Option<Class>> {
         }
     })?;
     match (word, reason) {
-        (Some(Word::Transient), None) => Ok(Some(Class::Transient)),
+        (Some(Word::Transient), reason) => {
+            let reason = reason.map(camel_case).transpose()?;
+            Ok(Some(Class::Transient { reason }))
+        }
         (Some(Word::Conflict), None) => Ok(Some(Class::Conflict)),
         (Some(Word::Permanent), Some(reason)) => {
             let reason = camel_case(reason)?;
@@ -171,8 +177,8 @@ fn said(attrs: &[Attribute]) -> Result<Option<Class>> {
                            `#[classify(permanent, reason = \"InvalidSpec\")]`";
             Err(Error::new_spanned(attribute, message))
         }
-        (Some(Word::Transient | Word::Conflict), Some(reason)) => {
-            let message = "only a permanent error has a reason: no condition shows this one";
+        (Some(Word::Conflict), Some(reason)) => {
+            let message = "a conflict has no reason: no condition shows it";
             Err(Error::new_spanned(reason, message))
         }
         (None, _) => {

@@ -10,6 +10,7 @@ use proc_macro::TokenStream;
 /// | on a variant, or on a struct | what follows |
 /// |---|---|
 /// | `#[classify(transient)]` | it passes by itself: tried again after the object's next delay |
+/// | `#[classify(transient, reason = "InventoryDown")]` | the same, and the condition of the object says why |
 /// | `#[classify(conflict)]` | somebody else was faster: tried again in a moment, and no failure |
 /// | `#[classify(permanent, reason = "InvalidSpec")]` | nothing helps but a change: waits for one |
 /// | none of them | as the error that it comes from says |

@@ -68,6 +68,7 @@ pub enum ErrorClass {
 /// | attribute | class |
 /// |---|---|
 /// | `#[classify(transient)]` | [`ErrorClass::Transient`] |
+/// | `#[classify(transient, reason = "InventoryDown")]` | the same, with a [reason](Classify::reason) for its condition |
 /// | `#[classify(conflict)]` | [`ErrorClass::Conflict`] |
 /// | `#[classify(permanent, reason = "InvalidSpec")]` | [`ErrorClass::Permanent`] |
 /// | none | that of the error that it comes from |
@@ -110,6 +111,18 @@ pub enum ErrorClass {
 pub trait Classify {
     /// How the error is answered.
     fn classify(&self) -> ErrorClass;
+
+    /// Why, for the condition of the object: a word in CamelCase, the same each time. `None` if there is
+    /// nothing to say but that it failed.
+    ///
+    /// A permanent error has one by its [class](ErrorClass::Permanent). Of an error that passes by itself it
+    /// tells people what is waited for.
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        match self.classify() {
+            ErrorClass::Permanent { reason } => Some(reason),
+            ErrorClass::Transient | ErrorClass::Conflict | ErrorClass::Throttled { .. } => None,
+        }
+    }
 }
 
 // === impl ErrorClass ===
@@ -163,6 +176,24 @@ impl Classify for kube::Error {
         }
         ErrorClass::Transient
     }
+
+    /// That of its class, or the one that the server gives.
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        if let ErrorClass::Permanent { reason } = self.classify() {
+            return Some(reason);
+        }
+        let Self::Api(status) = self else {
+            return None;
+        };
+        let reason = Some(&status.reason).filter(|reason| is_word(reason));
+        reason.map(|reason| Cow::Owned(reason.clone()))
+    }
+}
+
+/// Whether it is a word in CamelCase.
+fn is_word(reason: &str) -> bool {
+    reason.starts_with(|c: char| c.is_ascii_uppercase())
+        && reason.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// How an answer of the API server is answered.
@@ -216,6 +247,15 @@ where
             Self::InvalidFinalizer => ErrorClass::permanent("InvalidFinalizer"),
         }
     }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::ApplyFailed(error) | Self::CleanupFailed(error) => error.reason(),
+            Self::AddFinalizer(error) | Self::RemoveFinalizer(error) => error.reason(),
+            Self::UnnamedObject => Some(Cow::Borrowed("UnnamedObject")),
+            Self::InvalidFinalizer => Some(Cow::Borrowed("InvalidFinalizer")),
+        }
+    }
 }
 
 impl Classify for Infallible {
@@ -228,16 +268,28 @@ impl<E: Classify + ?Sized> Classify for Box<E> {
     fn classify(&self) -> ErrorClass {
         (**self).classify()
     }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        (**self).reason()
+    }
 }
 
 impl<E: Classify + ?Sized> Classify for Arc<E> {
     fn classify(&self) -> ErrorClass {
         (**self).classify()
     }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        (**self).reason()
+    }
 }
 
 impl<E: Classify + ?Sized> Classify for &E {
     fn classify(&self) -> ErrorClass {
         (**self).classify()
+    }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        (**self).reason()
     }
 }

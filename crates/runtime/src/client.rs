@@ -56,12 +56,14 @@ pub use self::{
 pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
     run::{
-        Noted, OwnRequest, Run, in_run, in_run_now, keeping_run, noting_requests, requests_noted,
+        Noted, OwnRequest, Run, identity, in_run, in_run_now, keeping_run, noting_requests,
+        requests_noted, sign_by_default,
     },
     service::OwnPatience,
     write::Known,
 };
 
+use crate::Identity;
 use kube::{Client, Config, client::Body};
 use tower::Layer;
 
@@ -79,9 +81,34 @@ use tower::Layer;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tracked;
 
+/// [`Tracked`] in the name of a program; see [`Tracked::named`].
+#[derive(Debug, Clone)]
+pub struct Named {
+    identity: Identity,
+}
+
 // === impl Tracked ===
 
 impl Tracked {
+    /// The same in the name of a program, as `site-operator`: the field manager of every write that names
+    /// none, and the user agent. Without this it is the name of the executable. See [`Identity`].
+    ///
+    /// ```
+    /// use homeostat::client::Tracked;
+    /// use kube::{Client, client::ClientBuilder};
+    ///
+    /// fn build(config: kube::Config) -> kube::Result<Client> {
+    ///     let named = Tracked::named("site-operator");
+    ///     Ok(ClientBuilder::try_from(config)?.with_layer(&named).build())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Named {
+        let identity = Identity::new(name);
+        identity.give();
+        Named { identity }
+    }
+
     /// A client that is fit for controllers: kube's usual layers and this one, with two differences.
     ///
     /// - It does not send requests again by itself. The controller tries an object again after its own delays, and
@@ -116,13 +143,7 @@ impl Tracked {
     /// It must be called in a tokio runtime.
     #[must_use]
     pub fn wrap(client: Client) -> Client {
-        let namespace = client.default_namespace().to_owned();
-        let valid_until = *client.valid_until();
-        let send = tower::service_fn(move |request: http::Request<Body>| {
-            let client = client.clone();
-            async move { client.send(request).await }
-        });
-        Client::new(Self.layer(send), namespace).with_valid_until(valid_until)
+        wrapped(identity(), client)
     }
 }
 
@@ -130,8 +151,57 @@ impl<S> Layer<S> for Tracked {
     type Service = TrackedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TrackedService::new(inner, Some(settings::SILENCE), false)
+        Settings::default().layer_of(inner, false)
     }
+}
+
+// === impl Named ===
+
+impl Named {
+    /// See [`Tracked::client`].
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Client::try_from`].
+    pub fn client(&self, config: Config) -> kube::Result<Client> {
+        Settings::of(self.identity.clone()).client(config)
+    }
+
+    /// See [`Tracked::try_default`].
+    ///
+    /// # Errors
+    ///
+    /// There is no configuration, or none that works.
+    pub async fn try_default(&self) -> kube::Result<Client> {
+        let config = Config::infer().await;
+        self.client(config.map_err(kube::Error::InferConfig)?)
+    }
+
+    /// See [`Tracked::wrap`].
+    #[must_use]
+    pub fn wrap(&self, client: Client) -> Client {
+        wrapped(self.identity.clone(), client)
+    }
+}
+
+impl<S> Layer<S> for Named {
+    type Service = TrackedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Settings::of(self.identity.clone()).layer_of(inner, false)
+    }
+}
+
+/// A client that sends through `client`.
+fn wrapped(identity: Identity, client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let valid_until = *client.valid_until();
+    let send = tower::service_fn(move |request: http::Request<Body>| {
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    let service = Settings::of(identity).layer_of(send, false);
+    Client::new(service, namespace).with_valid_until(valid_until)
 }
 
 #[cfg(test)]

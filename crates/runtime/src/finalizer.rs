@@ -1,6 +1,6 @@
 //! A finalizer: nothing of an object's outside is left behind when the object is deleted.
 
-use crate::{Action, target::Target};
+use crate::{Action, readable, target::Target};
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::finalizer::{Edit, Held, Plan, Refusal, Verdict, is_valid_name};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,10 +35,10 @@ where
     #[error("failed to clean up object: {0}")]
     CleanupFailed(#[source] ReconcileErr),
     /// The finalizer could not be added, so nothing was applied.
-    #[error("failed to add finalizer: {0}")]
+    #[error("failed to add finalizer: {}", readable(.0))]
     AddFinalizer(#[source] kube::Error),
     /// The object is cleaned up, but the finalizer could not be removed.
-    #[error("failed to remove finalizer: {0}")]
+    #[error("failed to remove finalizer: {}", readable(.0))]
     RemoveFinalizer(#[source] kube::Error),
     /// The object has no `metadata.name`, so it cannot come from a server.
     #[error("object has no name")]

@@ -69,11 +69,13 @@ pub mod controller;
 pub mod error_policy;
 pub mod events;
 pub mod finalizer;
+mod identity;
 pub mod leadership;
 pub mod loops;
 mod notes;
 mod predicate;
 mod progress;
+mod readable;
 mod recovery;
 pub mod reflector;
 pub mod scheduler;
@@ -91,7 +93,9 @@ pub use self::{
     classify::{Classify, ErrorClass},
     controller::{Action, Config, Controller, applier},
     finalizer::finalizer,
+    identity::Identity,
     predicate::{Predicate, PredicateConfig, predicates},
+    readable::readable,
     reflector::reflector,
     scheduler::scheduler,
     task::spawn_in_run as spawn,

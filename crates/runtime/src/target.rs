@@ -1,11 +1,11 @@
 //! One object on a server, for those who read and write it as JSON.
 
-use crate::client::OwnRequest;
+use crate::client::{OwnRequest, sign_by_default};
 use http::{Method, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource,
-    api::{DeleteParams, GetParams, Patch, PatchParams},
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams},
     core::{Request, request},
 };
 use serde_json::Value;
@@ -62,6 +62,16 @@ impl Target {
         Ok(Some(metadata))
     }
 
+    /// Creates the object. Answers what it is then.
+    pub(crate) async fn create(
+        &self,
+        params: &PostParams,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        let object = object.to_string().into_bytes();
+        self.send(self.request().create(params, object)).await
+    }
+
     /// Patches the object. Answers what it is afterwards.
     pub(crate) async fn patch(
         &self,
@@ -76,7 +86,7 @@ impl Target {
     /// yes is enough.
     pub(crate) async fn json_patch(&self, operations: &Value) -> Result<(), kube::Error> {
         let Self { client, url, name } = self;
-        let request = http::Request::builder()
+        let mut request = http::Request::builder()
             .method(Method::PATCH)
             .uri(format!("{url}/{name}?"))
             .header(header::CONTENT_TYPE, "application/json-patch+json")
@@ -86,6 +96,7 @@ impl Target {
             )
             .body(operations.to_string().into_bytes())
             .map_err(kube::Error::HttpError)?;
+        sign_by_default(&mut request);
         ask(client, request).await.map(drop)
     }
 
@@ -115,7 +126,8 @@ impl Target {
         &self,
         request: Result<http::Request<Vec<u8>>, request::Error>,
     ) -> Result<Value, kube::Error> {
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        sign_by_default(&mut request);
         let text = ask(&self.client, request).await?;
         serde_json::from_str(&text).map_err(kube::Error::SerdeError)
     }

@@ -620,6 +620,287 @@ async fn pruning() {
     assert_eq!(set.prune::<ConfigMap>().await.unwrap(), 0);
 }
 
+/// Objects that only look like children: labels and the name of the owner do not count.
+#[tokio::test(start_paused = true)]
+async fn foreign_objects_are_not_pruned() {
+    for cached in [false, true] {
+        let world = World::on(ApiServer::builder().garbage_collection(false).build()).await;
+        let labels = json!({ "app.kubernetes.io/managed-by": MANAGER, "app": "web" });
+        let uid = world.owner.uid().unwrap();
+        let owner = |kind: &str, name: &str, uid: &str| json!([{ "apiVersion": "v1", "kind": kind, "name": name, "uid": uid, "controller": true }]);
+        let mut objects = Vec::new();
+        for (name, owners) in [
+            ("labelled", json!([])),
+            ("older", owner("ConfigMap", "owner", "0-older")),
+            ("namesake", owner("Secret", "owner", "0-secret")),
+            ("ours", owner("ConfigMap", "owner", &uid)),
+        ] {
+            let object: ConfigMap = from(json!({
+                "metadata": { "name": name, "labels": labels, "ownerReferences": owners },
+            }));
+            let maps = world.api::<ConfigMap>();
+            objects.push(maps.create(&PostParams::default(), &object).await.unwrap());
+        }
+        let (store, _writer) = store(objects);
+        let set = if cached {
+            world.set().cache(&store)
+        } else {
+            world.set()
+        };
+        assert_eq!(set.prune::<ConfigMap>().await.unwrap(), 1);
+        let left = world.api::<ConfigMap>().list(&ListParams::default()).await;
+        let left: Vec<_> = left.unwrap().iter().map(ResourceExt::name_any).collect();
+        assert_eq!(left, ["labelled", "namesake", "older", "owner"]);
+    }
+}
+
+// === Children that are made once ===
+
+/// A generated password: another one in each run.
+fn password(word: &str) -> Secret {
+    from(json!({ "metadata": { "name": "admin" }, "stringData": { "password": word } }))
+}
+
+fn text(secret: &Secret, key: &str) -> String {
+    let data = secret.data.as_ref();
+    let bytes = data
+        .and_then(|data| data.get(key))
+        .map(|bytes| bytes.0.clone());
+    String::from_utf8(bytes.unwrap_or_default()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_password_is_made_once() {
+    let world = World::new().await;
+    let made = world.set().create(password("first")).await.unwrap();
+    assert!(made.is_written());
+    assert_eq!(text(&made, "password"), "first");
+    assert_eq!(made.owner_references()[0].controller, Some(true));
+    assert_eq!(world.requests(), ["get", "create"]);
+
+    // Not even a change by somebody else is taken back.
+    world
+        .patch::<Secret>(
+            "admin",
+            json!({ "stringData": { "password": "changed", "more": "1" } }),
+        )
+        .await;
+    let kept = world.set().create(password("second")).await.unwrap();
+    assert!(!kept.is_written());
+    assert_eq!(text(&kept, "password"), "changed");
+    assert_eq!(world.requests(), ["get"]);
+
+    // A cache that knows it costs no request, and one that does not know it yet changes nothing.
+    let (known, _writer) = store(vec![world.get::<Secret>("admin").await]);
+    let (empty, _writer) = store::<Secret>(Vec::new());
+    for (cache, requests) in [(known, &[][..]), (empty, &["get"])] {
+        let set = world.set().cache(&cache);
+        let kept = set.create(password("third")).await.unwrap();
+        assert_eq!(
+            (text(&kept, "password"), kept.is_written()),
+            ("changed".into(), false)
+        );
+        assert_eq!(set.prune::<Secret>().await.unwrap(), 0);
+        assert_eq!(world.requests(), requests);
+    }
+
+    // It goes when it is not asked for, and is another one then.
+    assert_eq!(world.set().prune::<Secret>().await.unwrap(), 1);
+    let made = world.set().create(password("fourth")).await.unwrap();
+    assert_eq!(
+        (text(&made, "password"), made.is_written()),
+        ("fourth".into(), true)
+    );
+}
+
+/// Two replicas make the child between each other's look and write: both get what the first has made.
+#[tokio::test(start_paused = true)]
+async fn two_replicas_agree_on_a_password() {
+    for completing in [false, true] {
+        let world = World::new().await;
+        let rule = Rule::any().verb(Verb::Create).times(1);
+        let delay = Fault::Delay(Duration::from_secs(1));
+        let _guard = world.server.faults().inject(rule, delay);
+        let set = world.set();
+        let slow = tokio::spawn(async move {
+            match completing {
+                true => set.complete(password("slow")).await,
+                false => set.create(password("slow")).await,
+            }
+        });
+        sleep(Duration::from_millis(500)).await;
+        let fast = world.set().create(password("fast")).await.unwrap();
+        let slow = slow.await.unwrap().unwrap();
+        assert_eq!((fast.is_written(), slow.is_written()), (true, false));
+        assert_eq!(
+            (text(&fast, "password"), text(&slow, "password")),
+            ("fast".into(), "fast".into())
+        );
+        let requests = world.requests();
+        assert_eq!(requests, ["get", "get", "create", "create 409", "get"]);
+    }
+}
+
+/// A Secret that others extend: what is there stays, and only what is missing is added.
+#[tokio::test(start_paused = true)]
+async fn missing_keys_are_added() {
+    let world = World::new().await;
+    let secret = |keys: Value| -> Secret {
+        from(
+            json!({ "metadata": { "name": "admin", "labels": { "app": "db" } }, "stringData": keys }),
+        )
+    };
+    let made = world
+        .set()
+        .complete(secret(json!({ "user": "u1" })))
+        .await
+        .unwrap();
+    assert!(made.is_written());
+    world
+        .patch::<Secret>(
+            "admin",
+            json!({ "stringData": { "theirs": "t", "password": "set by hand" } }),
+        )
+        .await;
+    let _setup = world.requests();
+    let keys = json!({ "user": "u2", "password": "p2", "token": "t2" });
+    let completed = world.set().complete(secret(keys.clone())).await.unwrap();
+    assert!(completed.is_written());
+    let told = ["user", "password", "token", "theirs"].map(|key| text(&completed, key));
+    assert_eq!(told, ["u1", "set by hand", "t2", "t"]);
+    assert_eq!(world.requests(), ["get", "patch"]);
+    let kept = world.set().complete(secret(keys.clone())).await.unwrap();
+    assert!(!kept.is_written());
+    assert_eq!(world.requests(), ["get"]);
+    let (cache, _writer) = store(vec![kept.into_object().as_ref().clone()]);
+    let set = world.set().cache(&cache);
+    assert!(!set.complete(secret(keys)).await.unwrap().is_written());
+    assert_eq!(world.requests(), [""; 0]);
+
+    // A key that comes in between is not overwritten.
+    let rule = Rule::any().verb(Verb::Patch).times(1);
+    let delay = Fault::Delay(Duration::from_secs(1));
+    let guard = world.server.faults().inject(rule, delay);
+    let set = world.set();
+    let late = secret(json!({ "late": "ours" }));
+    let slow = tokio::spawn(async move { set.complete(late).await });
+    sleep(Duration::from_millis(500)).await;
+    let theirs = Patch::Merge(json!({ "stringData": { "late": "theirs" } }));
+    let secrets = world.api::<Secret>();
+    secrets
+        .patch("admin", &PatchParams::default(), &theirs)
+        .await
+        .unwrap();
+    let kept = slow.await.unwrap().unwrap();
+    assert_eq!(
+        (text(&kept, "late"), kept.is_written()),
+        ("theirs".into(), false)
+    );
+    assert_eq!(guard.hits(), 1);
+}
+
+/// Whose an object is decides whether it is used, and nothing of it is overwritten or adopted.
+#[tokio::test(start_paused = true)]
+async fn what_is_there_is_not_overwritten() {
+    let world = World::on(ApiServer::builder().garbage_collection(false).build()).await;
+    let owned = |kind: &str, name: &str| json!([{ "apiVersion": "v1", "kind": kind, "name": name, "uid": "u0", "controller": true }]);
+    for (name, owners) in [
+        ("by-hand", json!([])),
+        ("taken", owned("Pod", "x")),
+        ("earlier", owned("ConfigMap", "owner")),
+    ] {
+        let secret: Secret = from(json!({
+            "metadata": { "name": name, "ownerReferences": owners }, "stringData": { "password": name },
+        }));
+        let secrets = world.api::<Secret>();
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .unwrap();
+    }
+    let _setup = world.requests();
+    let named = |name: &str| {
+        let mut secret = password("ours");
+        secret.metadata.name = Some(name.into());
+        secret
+    };
+    let by_hand = world.set().create(named("by-hand")).await.unwrap();
+    assert_eq!(
+        (text(&by_hand, "password"), by_hand.owner_references().len()),
+        ("by-hand".into(), 0)
+    );
+    assert!(
+        world
+            .set()
+            .create(named("earlier"))
+            .await
+            .unwrap()
+            .is_leaving()
+    );
+    assert!(
+        world
+            .set()
+            .complete(named("earlier"))
+            .await
+            .unwrap()
+            .is_leaving()
+    );
+    for error in [
+        world.set().create(named("taken")).await.unwrap_err(),
+        world.set().complete(named("taken")).await.unwrap_err(),
+    ] {
+        assert_eq!(error.to_string(), "Secret default/taken belongs to Pod/x");
+    }
+    assert_eq!(world.requests(), ["get"; 5]);
+    // What the server says is said once, and not as Rust prints it.
+    let rule = Rule::any().verb(Verb::Create);
+    let _fault = world.server.faults().inject(rule, Fault::Forbidden);
+    let error = world.set().create(password("x")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("Secret default/admin: "), "{text}");
+    assert!(
+        !text.contains("Status {") && !text.contains("ApiError"),
+        "{text}"
+    );
+    assert_eq!(error.reason().as_deref(), Some("Forbidden"));
+}
+
+/// After the clean-up nothing is made that nobody cleans up.
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_being_deleted() {
+    let mut world = World::new().await;
+    let held = json!({ "metadata": { "finalizers": ["example.com/x"] } });
+    world.patch::<ConfigMap>("owner", held).await;
+    world.set().apply(map("before", json!({}))).await.unwrap();
+    let maps = world.api::<ConfigMap>();
+    maps.delete("owner", &DeleteParams::default())
+        .await
+        .unwrap();
+    world.owner = world.get("owner").await;
+    let set = world.set();
+    for error in [
+        set.apply(map("page", json!({}))).await.unwrap_err(),
+        set.create(password("x")).await.unwrap_err(),
+        set.complete(password("x")).await.unwrap_err(),
+    ] {
+        assert!(
+            error.to_string().ends_with("its owner is being deleted"),
+            "{error}"
+        );
+        assert_eq!(error.classify(), ErrorClass::permanent("OwnerLeaving"));
+    }
+    assert_eq!(world.requests(), [""; 0]);
+    // To take away is allowed, and so is what the clean-up needs itself.
+    assert_eq!(set.prune::<ConfigMap>().await.unwrap(), 1);
+    let job = world
+        .set()
+        .for_cleanup()
+        .apply(map("job", json!({})))
+        .await
+        .unwrap();
+    assert!(job.is_written());
+}
+
 /// S1, S13: a cache that is behind deletes nothing that is not a child any more, and no other object.
 #[tokio::test(start_paused = true)]
 async fn pruning_by_a_stale_cache() {

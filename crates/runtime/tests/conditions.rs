@@ -4,7 +4,7 @@
 
 use futures::{StreamExt, stream};
 use homeostat::{
-    Action, Backoff, Classify, Config, Controller,
+    Action, Backoff, Classify, Config, Controller, Predicate,
     conditions::{self, NewCondition, Status},
     controller::{Error as ControllerError, StatusConditions},
     error_policy, predicates,
@@ -19,6 +19,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, CustomResource, CustomResourceExt, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
+    core::Status as ApiStatus,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,9 @@ enum Error {
     #[error("external service: {0}")]
     #[classify(transient)]
     External(String),
+    #[error("the inventory does not answer: {0}")]
+    #[classify(transient, reason = "InventoryDown")]
+    Inventory(String),
     #[error("somebody else was faster")]
     #[classify(conflict)]
     Lost,
@@ -461,12 +465,122 @@ async fn backing_off_is_one_write() {
     assert_eq!(world.runs("a")[..5], [0, 1, 3, 7, 15]);
     assert_eq!(world.status_writes(), (1, 1));
     assert_eq!(world.conditions("a").await, ["Ready=Unknown/BackingOff@1"]);
-    assert!(!world.ready("a").await.message.contains("wrong"));
+    // What came first.
+    let message = world.ready("a").await.message;
+    assert_eq!(message, "external service:  is wrong");
 
     world.change("a", json!({ "spec": { "host": "h" } })).await;
     sleep(HOUR).await;
     assert_eq!(world.status_writes(), (2, 2));
     assert_eq!(world.conditions("a").await, ["Ready=True/Reconciled@2"]);
+}
+
+/// A reason and a message tell what is waited for. Whatever comes in between, each reason is written once until all
+/// is well or the object is another one.
+#[tokio::test(start_paused = true)]
+async fn reasons_of_errors_that_pass() {
+    fn down(site: &Site, nth: usize) -> Ended {
+        match (site.spec.host.as_deref(), nth % 3) {
+            (Some("up"), _) => Ok(Action::await_change()),
+            (_, 0) => Err(Error::Inventory(format!(
+                "{} are away",
+                ["few", "all"][nth % 2]
+            ))),
+            (_, 1) => Err(Error::External("slow".into())),
+            (_, _) => Err(api_error("InternalError", "no quorum")),
+        }
+    }
+    let mut world = World::new(down).await;
+    let controller = world.controller().status_conditions("Ready");
+    world.run(controller);
+    world.create("a", None).await;
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(
+        world.conditions("a").await,
+        ["Ready=Unknown/InventoryDown@1"]
+    );
+    let message = world.ready("a").await.message;
+    assert_eq!(message, "the inventory does not answer: few are away");
+    sleep(24 * HOUR).await;
+    assert!(world.runs("a").len() > 200, "{}", world.runs("a").len());
+    assert_eq!(world.status_writes(), (3, 3));
+    assert_eq!(
+        world.conditions("a").await,
+        ["Ready=Unknown/InternalError@1"]
+    );
+    let message = world.ready("a").await.message;
+    assert_eq!(message, "Kubernetes API error: no quorum");
+
+    world.change("a", json!({ "spec": { "host": "up" } })).await;
+    sleep(HOUR).await;
+    assert_eq!(world.conditions("a").await, ["Ready=True/Reconciled@2"]);
+    assert_eq!(world.status_writes(), (4, 4));
+}
+
+fn api_error(reason: &str, message: &str) -> Error {
+    let status = ApiStatus::failure(message, reason).with_code(500);
+    kube::Error::Api(status.boxed()).into()
+}
+
+/// Three host names in turn, whoever runs the object: it is told of one.
+#[tokio::test(start_paused = true)]
+async fn words_that_change_are_written_once() {
+    fn turning(_: &Site, nth: usize) -> Ended {
+        let host = ["red", "green", "blue"][nth % 3];
+        Err(Error::MissingField(format!("a host like {host}")))
+    }
+    for filtered in [false, true] {
+        let mut world = World::new(turning).await;
+        let controller = world.controller();
+        let controller = if filtered {
+            controller.filter(predicates::generation.combine(predicates::labels))
+        } else {
+            controller
+        };
+        world.run(controller.status_conditions("Ready"));
+        world.create("a", None).await;
+        for nth in 0..200 {
+            sleep(Duration::from_millis(100)).await;
+            world
+                .change(
+                    "a",
+                    json!({ "metadata": { "labels": { "nth": nth.to_string() } } }),
+                )
+                .await;
+        }
+        sleep(24 * HOUR).await;
+        assert!(world.runs("a").len() >= 200, "{}", world.runs("a").len());
+        assert!(world.runs("a").len() < 420, "{}", world.runs("a").len());
+        assert_eq!(world.status_writes(), (1, 1));
+    }
+}
+
+/// An object that is well and not in turn is told about less often, and in the end as it is.
+#[tokio::test(start_paused = true)]
+async fn good_and_bad_in_turn() {
+    fn turning(_: &Site, nth: usize) -> Ended {
+        match nth {
+            ..1000 if nth % 2 == 0 => Err(Error::MissingField("host".into())),
+            _ => Ok(Action::await_change()),
+        }
+    }
+    let mut world = World::new(turning).await;
+    let controller = world.controller().status_conditions("Ready");
+    world.run(controller);
+    world.create("a", None).await;
+    for nth in 0..1001 {
+        sleep(Duration::from_millis(100)).await;
+        world
+            .change(
+                "a",
+                json!({ "metadata": { "labels": { "nth": nth.to_string() } } }),
+            )
+            .await;
+    }
+    sleep(HOUR).await;
+    let (writes, _) = world.status_writes();
+    assert!((4..30).contains(&writes), "{writes}");
+    assert_eq!(world.conditions("a").await, ["Ready=True/Reconciled@1"]);
 }
 
 /// G69: a conflict says nothing about an object.
@@ -782,6 +896,94 @@ async fn kinds_without_conditions() {
         assert_eq!((world.runs("a").len(), world.runs("b").len()), (1, 1));
         assert_eq!(world.status_writes().0, 1);
     }
+}
+
+/// The same object, by a type that knows nothing of its conditions, or not all of it.
+mod partial {
+    use kube::CustomResource;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
+    #[kube(status = "Status")]
+    pub(crate) struct SiteSpec {}
+
+    #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+    pub(crate) struct Status {
+        url: Option<String>,
+    }
+
+    pub(crate) mod narrow {
+        use super::{CustomResource, Deserialize, JsonSchema, Serialize};
+
+        #[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+        #[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
+        #[kube(status = "Status")]
+        pub(crate) struct SiteSpec {}
+
+        #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+        pub(crate) struct Status {
+            #[serde(default)]
+            conditions: Vec<Narrow>,
+        }
+
+        /// As in many a program: without the generation, and without the message.
+        #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+        pub(crate) struct Narrow {
+            #[serde(rename = "type")]
+            type_: String,
+            status: String,
+            reason: String,
+        }
+    }
+}
+
+/// What the Rust type drops of a condition looks as if it were never there.
+#[tokio::test(start_paused = true)]
+async fn rust_types_without_conditions() {
+    async fn run<K>(writes: usize, warnings: usize)
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+        K: Clone
+            + std::fmt::Debug
+            + Serialize
+            + serde::de::DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        async fn reconcile<K: ResourceExt>(site: Arc<K>, _: Arc<()>) -> Ended {
+            match site.labels().get("host") {
+                None => Err(Error::MissingField("host".into())),
+                Some(_) => Ok(Action::await_change()),
+            }
+        }
+        let (log, _guard) = Log::listen();
+        let world = World::new(seed).await;
+        let sites: Api<K> = Api::default_namespaced(world.server.client());
+        let stream = Controller::new(sites, watcher::Config::default())
+            .with_config(World::config())
+            .status_conditions("Ready")
+            .run(reconcile, error_policy::classified, Arc::new(()))
+            .for_each(|_| std::future::ready(()));
+        let controller = tokio::spawn(stream);
+        for name in ["a", "b"] {
+            world.create(name, None).await;
+            sleep(HOUR).await;
+        }
+        world
+            .change("a", json!({ "metadata": { "labels": { "host": "h" } } }))
+            .await;
+        sleep(HOUR).await;
+        controller.abort();
+        assert_eq!(world.status_writes().0, writes);
+        assert_eq!(log.warnings().len(), warnings, "{:?}", log.warnings());
+        assert!(log.warnings().iter().all(|line| line.contains("Rust type")));
+    }
+    run::<partial::Site>(0, 1).await;
+    run::<partial::narrow::Site>(3, 0).await;
+    run::<Site>(3, 0).await;
 }
 
 /// Has something of its own by the name of conditions.

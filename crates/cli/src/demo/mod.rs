@@ -34,6 +34,13 @@ pub(crate) struct Args {
     manifest: Option<PathBuf>,
 }
 
+/// How to go on.
+const NEXT: &str = "\nHow to go on:
+   homeostat demo --keep   plays this again, and leaves the server and the operator up for kubectl
+   homeostat dev           starts an empty API server for an operator of your own
+   examples/website        is the operator of this story, to read and to copy
+   docs/guide              explains what it does, from reconciler.md on";
+
 pub(crate) fn run(args: Args) -> ExitCode {
     let Args {
         json,
@@ -68,7 +75,10 @@ async fn play(site: Website, keep: bool, json: bool, narrator: Narrator) -> Exit
     if json {
         println!("{}", report.json());
     } else {
-        narrator.summary(&report);
+        narrator.summary(report.converged(), &report);
+        if !keep {
+            narrator.line(NEXT);
+        }
     }
     if let Err(problem) = &outcome {
         eprintln!("homeostat demo: {problem}");

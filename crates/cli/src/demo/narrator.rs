@@ -1,6 +1,5 @@
 //! Tells people what happens, as it happens.
 
-use super::report::Report;
 use std::{
     fmt::Display,
     io::{IsTerminal, Write},
@@ -79,9 +78,9 @@ impl Narrator {
     }
 
     /// Tells how it ended.
-    pub(super) fn summary(&self, report: &Report) {
+    pub(super) fn summary(&self, converged: bool, report: impl Display) {
         if let Some(style) = &self.style {
-            let title = if report.converged() {
+            let title = if converged {
                 style.paint("1;32", "Converged.")
             } else {
                 style.paint("1;31", "Did not converge.")

@@ -1,7 +1,6 @@
 //! What came of the demo.
 
 use super::{scenario::Outcome, stage::Stage};
-use homeostat_apiserver::Request;
 use serde_json::json;
 use std::{fmt, sync::atomic::Ordering::Relaxed};
 
@@ -90,13 +89,4 @@ impl fmt::Display for Report {
         )?;
         write!(f, "   {seconds:.1} s")
     }
-}
-
-/// Whether a request asks to change something, whatever comes of it.
-pub(super) fn is_write(request: &Request) -> bool {
-    use homeostat_apiserver::Verb;
-    !matches!(
-        request.verb,
-        Verb::Get | Verb::List | Verb::Watch | Verb::Other
-    )
 }

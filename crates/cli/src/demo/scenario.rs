@@ -1,6 +1,6 @@
 //! The story, as a list of steps.
 
-use super::stage::Stage;
+use super::stage::{FIRST_DELAY, Stage};
 use crate::failure::text;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::{
@@ -68,7 +68,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "Somebody deletes a child",
-        about: "It comes back.",
+        about: "The operator makes it anew, and the pods follow.",
         play: |stage| child_deleted(stage).boxed(),
     },
     Step {
@@ -82,9 +82,12 @@ const STEPS: &[Step] = &[
 pub(super) async fn play(stage: &Stage) -> Outcome {
     for (number, step) in (1..).zip(STEPS) {
         stage.narrator.chapter(number, step.title, step.about);
-        (step.play)(stage)
-            .await
-            .map_err(|problem| format!("step {number}, {:?}: {problem}", step.title))?;
+        let played = async {
+            (step.play)(stage).await?;
+            stage.until_told().await
+        };
+        let problem = |problem| format!("step {number}, {:?}: {problem}", step.title);
+        played.await.map_err(problem)?;
     }
     let title = "Nothing is left to do";
     let about = "A hundred forced reconciles look at everything, and write nothing.";
@@ -106,7 +109,8 @@ async fn changes(stage: &Stage) -> Result<(), String> {
     };
     stage.say(format!("set spec.replicas of {name} to {replicas}"));
     stage.change(&name, json!({ "replicas": replicas })).await?;
-    stage.until_ready(&name, "Serving").await
+    stage.until_ready(&name, "Serving").await?;
+    rolled_out(stage, &name).await
 }
 
 async fn outage(stage: &Stage) -> Result<(), String> {
@@ -114,7 +118,7 @@ async fn outage(stage: &Stage) -> Result<(), String> {
     let name = stage.site.name_any();
     let provider = format!("eu.{}", stage.ctx.config.domain);
     stage.dns.start_outage(&provider);
-    stage.say(format!("the provider of {provider} goes down"));
+    stage.say(format!("took the provider of {provider} down"));
     let mut site = Website::new(shop, stage.site.spec.clone());
     site.spec.host = format!("{shop}.{provider}");
     site.metadata.namespace = stage.site.namespace();
@@ -126,7 +130,7 @@ async fn outage(stage: &Stage) -> Result<(), String> {
         .await?;
 
     let before = stage.runs(&name);
-    stage.say(format!("change the page of {name} meanwhile"));
+    stage.say(format!("changed the page of {name} meanwhile"));
     stage
         .change(&name, json!({ "html": "<h1>Still here</h1>" }))
         .await?;
@@ -140,7 +144,7 @@ async fn outage(stage: &Stage) -> Result<(), String> {
         .await?;
     stage.dns.end_outage();
     stage.say(format!(
-        "the provider of {provider} is back; the next attempt finds it so"
+        "brought the provider of {provider} back; the next attempt found it so"
     ));
     stage.until_ready(shop, "Serving").await
 }
@@ -163,7 +167,7 @@ async fn invalid(stage: &Stage) -> Result<(), String> {
     // long enough for three attempts, if there were any.
     settle(stage, shop).await?;
     let before = stage.runs(shop);
-    let quiet = super::stage::FIRST_DELAY * 8;
+    let quiet = FIRST_DELAY * 8;
     tokio::time::sleep(quiet).await;
     let runs = stage.runs(shop);
     if runs != before {
@@ -172,7 +176,7 @@ async fn invalid(stage: &Stage) -> Result<(), String> {
         ));
     }
     stage.say(format!(
-        "for {quiet:?} nothing was tried again; set it back to {good}"
+        "saw that for {quiet:?} nothing was tried again, and set it back to {good}"
     ));
     stage.change(shop, json!({ "host": good })).await?;
     stage.until_ready(shop, "Serving").await
@@ -183,13 +187,25 @@ async fn child_deleted(stage: &Stage) -> Result<(), String> {
     let api = stage.api::<Deployment>();
     let before = api.get(&name).await.map_err(|error| text(&error))?;
     let uid = before.uid().unwrap_or_default();
-    stage.say(format!("delete Deployment {name}"));
+    stage.say(format!("deleted Deployment {name}"));
     delete(&before, &api).await?;
     let recreated =
         move |it: Option<&Deployment>| it.is_some_and(|it| it.uid().as_ref() != Some(&uid));
     let what = format!("the return of Deployment {name}");
     stage.until::<Deployment>(&name, &what, recreated).await?;
+    rolled_out(stage, &name).await?;
     stage.until_ready(&name, "Serving").await
+}
+
+/// Waits until all pods of a deployment are there.
+async fn rolled_out(stage: &Stage, name: &str) -> Result<(), String> {
+    let wanted = |it: &Deployment| it.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let ready = |it: &Deployment| it.status.as_ref().and_then(|status| status.ready_replicas);
+    let all =
+        move |it: Option<&Deployment>| it.is_some_and(|it| ready(it).unwrap_or(0) == wanted(it));
+    let what = format!("the roll-out of Deployment {name}");
+    stage.until::<Deployment>(name, &what, all).await?;
+    Ok(())
 }
 
 async fn site_deleted(stage: &Stage) -> Result<(), String> {
@@ -199,7 +215,7 @@ async fn site_deleted(stage: &Stage) -> Result<(), String> {
         .get(shop)
         .await
         .map_err(|error| text(&error))?;
-    stage.say(format!("delete Website {shop}"));
+    stage.say(format!("deleted Website {shop}"));
     delete(&site, &stage.sites()).await?;
     stage
         .until_gone::<Website>(shop, &site.uid().unwrap_or_default())
@@ -268,7 +284,7 @@ async fn force(stage: &Stage) -> Outcome {
         writes: stage.writes() - writes,
     };
     stage.say(format!(
-        "{} forced reconciles, {} writes",
+        "forced {} reconciles, and counted {} writes",
         forced.runs, forced.writes
     ));
     Ok(forced)

@@ -2,19 +2,19 @@
 
 use super::{
     narrator::{Narrator, Who},
-    report::is_write,
-    witness,
+    witness::{self, Seen},
 };
 use crate::{failure::text, file::write_kubeconfig};
 use futures::{Stream, StreamExt, channel::mpsc};
 use homeostat::{
-    Backoff,
+    Backoff, Classify, ErrorClass,
     client::Tracked,
     controller::Error as ControllerError,
+    readable,
     reflector::ObjectRef,
     wait::{Condition, await_condition_within, conditions},
 };
-use homeostat_apiserver::{ApiServer, Listening, Request};
+use homeostat_apiserver::{ApiServer, Listening, Request, Verb};
 use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Namespace};
 use kube::{
@@ -27,7 +27,7 @@ use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::Arc, time::Dur
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use website::{Config, Context, Website, dns::InMemoryDns};
 
@@ -53,12 +53,14 @@ pub(super) struct Stage {
     client: Client,
     force: mpsc::UnboundedSender<ObjectRef<Website>>,
     journal: watch::Receiver<Journal>,
+    /// What the witness has told of.
+    seen: watch::Receiver<Seen>,
     /// The operator and the witness, which end with the stage.
     _tasks: JoinSet<()>,
 }
 
 /// How many runs of each site ended, and how many of them failed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Journal(BTreeMap<String, Runs>);
 
 /// How many runs of a site ended.
@@ -110,7 +112,8 @@ impl Stage {
         let runs = website::controller(watches, ctx.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(follow(runs, writer, narrator.clone()));
-        tasks.spawn(witness::watch(client.clone(), narrator.clone()));
+        let (told, seen) = watch::channel(Seen::default());
+        tasks.spawn(witness::watch(client.clone(), narrator.clone(), told));
         Ok(Self {
             ctx,
             dns,
@@ -121,6 +124,7 @@ impl Stage {
             client,
             force,
             journal,
+            seen,
             _tasks: tasks,
         })
     }
@@ -224,6 +228,33 @@ impl Stage {
         Ok(())
     }
 
+    /// Waits until all that has happened so far is told, so that no line comes under a later heading.
+    pub(super) async fn until_told(&self) -> Result<(), String> {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let told = async {
+            loop {
+                let there = witness::look(&self.client).await;
+                let there = there.map_err(|error| text(&error))?;
+                let before = self.journal.borrow().clone();
+                if *self.seen.borrow() == there && self.is_quiet(&before).await {
+                    return Ok(());
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        timeout(PATIENCE, told)
+            .await
+            .unwrap_or_else(|_| Err("what has happened was not told in time".to_owned()))
+    }
+
+    /// Whether nothing runs for a moment.
+    async fn is_quiet(&self, before: &Journal) -> bool {
+        const QUIET: Duration = Duration::from_millis(100);
+        let seen = self.seen.borrow().clone();
+        sleep(QUIET).await;
+        *self.journal.borrow() == *before && *self.seen.borrow() == seen
+    }
+
     /// How many runs of a site have ended.
     pub(super) fn runs(&self, name: &str) -> Runs {
         self.journal.borrow().of(name)
@@ -297,6 +328,14 @@ impl Stage {
     }
 }
 
+/// Whether a request asks to change something, whatever comes of it.
+fn is_write(request: &Request) -> bool {
+    !matches!(
+        request.verb,
+        Verb::Get | Verb::List | Verb::Watch | Verb::Other
+    )
+}
+
 /// Makes a namespace, if it is not there.
 async fn make_namespace(client: &Client, name: &str) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -331,7 +370,7 @@ async fn follow(
     journal: watch::Sender<Journal>,
     narrator: Narrator,
 ) {
-    let mut attempts: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut attempts: BTreeMap<String, (Instant, String)> = BTreeMap::new();
     let mut runs = std::pin::pin!(runs);
     while let Some(run) = runs.next().await {
         let (name, failed) = match run {
@@ -340,12 +379,24 @@ async fn follow(
                 (site.name, false)
             }
             Err(ControllerError::ReconcilerFailed(error, site)) => {
-                let since = attempts.insert(site.name.clone(), Instant::now());
-                let since = since.map_or_else(String::new, |since| {
-                    format!(" (again, after {:.1} s)", since.elapsed().as_secs_f64())
-                });
-                let what = format!("could not reconcile {}: {error}{since}", site.name);
-                narrator.tell(Who::Operator, what);
+                let said = readable(&error).to_string();
+                let permanent = matches!(error.classify(), ErrorClass::Permanent { .. });
+                let before = attempts.insert(site.name.clone(), (Instant::now(), said.clone()));
+                let again = before.filter(|(_, before)| *before == said);
+                let told = match (permanent, again) {
+                    (true, None) => Some("; this waited for a change".to_owned()),
+                    // It was no attempt: something else has made it look.
+                    (true, Some(_)) => None,
+                    (false, None) => Some(String::new()),
+                    (false, Some((since, _))) => {
+                        let pause = since.elapsed().as_secs_f64();
+                        Some(format!(" (again, after {pause:.1} s)"))
+                    }
+                };
+                if let Some(told) = told {
+                    let what = format!("could not reconcile {}: {said}{told}", site.name);
+                    narrator.tell(Who::Operator, what);
+                }
                 (site.name, true)
             }
             Err(error) => {

@@ -7,13 +7,63 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Service},
 };
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
+use tokio::sync::watch;
 use website::{Website, children};
 
+/// The versions of sites and their children, by kind and name.
+pub(super) type Seen = BTreeMap<(String, String), String>;
+
+/// What became of an object.
+struct Happened {
+    object: (String, String),
+    /// `None` if it is gone.
+    version: Option<String>,
+    /// What is worth telling.
+    told: Option<(Who, String)>,
+}
+
+/// The versions that are there now.
+pub(super) async fn look(client: &Client) -> Result<Seen, kube::Error> {
+    let ours = || ListParams::default().labels(children::SELECTOR);
+    let mut seen = Seen::new();
+    versions::<Website>(client, ListParams::default(), &mut seen).await?;
+    versions::<ConfigMap>(client, ours(), &mut seen).await?;
+    versions::<Deployment>(client, ours(), &mut seen).await?;
+    versions::<Service>(client, ours(), &mut seen).await?;
+    Ok(seen)
+}
+
+async fn versions<K>(
+    client: &Client,
+    params: ListParams,
+    seen: &mut Seen,
+) -> Result<(), kube::Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let list = Api::<K>::all(client.clone()).list_metadata(&params).await?;
+    seen.extend(
+        list.items
+            .iter()
+            .map(|it| (object(&K::kind(&()), it), version(it))),
+    );
+    Ok(())
+}
+
+fn object(kind: &str, it: &impl ResourceExt) -> (String, String) {
+    let name = format!("{}/{}", it.namespace().unwrap_or_default(), it.name_any());
+    (kind.to_owned(), name)
+}
+
+fn version(it: &impl ResourceExt) -> String {
+    it.resource_version().unwrap_or_default()
+}
+
 /// Tells of all changes of sites and their children until it is dropped.
-pub(super) async fn watch(client: Client, narrator: Narrator) {
+pub(super) async fn watch(client: Client, narrator: Narrator, seen: watch::Sender<Seen>) {
     let ours = || watcher::Config::default().labels(children::SELECTOR);
     let mut told = futures::stream::select_all([
         changes::<Website>(client.clone(), watcher::Config::default(), site),
@@ -21,8 +71,21 @@ pub(super) async fn watch(client: Client, narrator: Narrator) {
         changes::<Deployment>(client.clone(), ours(), deployment),
         changes::<Service>(client, ours(), |_, _| None),
     ]);
-    while let Some((who, what)) = told.next().await {
-        narrator.tell(who, what);
+    while let Some(happened) = told.next().await {
+        let Happened {
+            object,
+            version,
+            told,
+        } = happened;
+        if let Some((who, what)) = told {
+            narrator.tell(who, what);
+        }
+        seen.send_modify(|seen| {
+            match version {
+                Some(version) => seen.insert(object, version),
+                None => seen.remove(&object),
+            };
+        });
     }
 }
 
@@ -31,25 +94,34 @@ fn changes<K>(
     client: Client,
     config: watcher::Config,
     modified: fn(&K, &K) -> Option<(Who, String)>,
-) -> BoxStream<'static, (Who, String)>
+) -> BoxStream<'static, Happened>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let kind = K::kind(&());
     watcher(Api::<K>::all(client), config)
         .changes()
-        .filter_map(move |change| {
-            let what = match change {
-                Ok(Change::Added(new)) => {
-                    Some((author(&kind), format!("created {kind} {}", new.name_any())))
-                }
-                Ok(Change::Modified(old, new)) => modified(&old, &new),
-                Ok(Change::Deleted(last)) => {
-                    Some((Who::Cluster, format!("{kind} {} is gone", last.name_any())))
-                }
-                Err(error) => Some((Who::Cluster, error.to_string())),
-            };
-            std::future::ready(what)
+        .map(move |change| match change {
+            Ok(Change::Added(new)) => Happened {
+                object: object(&kind, &*new),
+                version: Some(version(&*new)),
+                told: Some((author(&kind), format!("created {kind} {}", new.name_any()))),
+            },
+            Ok(Change::Modified(old, new)) => Happened {
+                object: object(&kind, &*new),
+                version: Some(version(&*new)),
+                told: modified(&old, &new),
+            },
+            Ok(Change::Deleted(last)) => Happened {
+                object: object(&kind, &*last),
+                version: None,
+                told: Some((Who::Cluster, format!("removed {kind} {}", last.name_any()))),
+            },
+            Err(error) => Happened {
+                object: (kind.to_string(), String::new()),
+                version: None,
+                told: Some((Who::Cluster, error.to_string())),
+            },
         })
         .boxed()
 }
@@ -66,7 +138,7 @@ fn author(kind: &str) -> Who {
 fn site(old: &Website, new: &Website) -> Option<(Who, String)> {
     let name = new.name_any();
     if old.metadata.deletion_timestamp.is_none() && new.metadata.deletion_timestamp.is_some() {
-        let what = format!("Website {name} is marked for deletion; its finalizer holds it");
+        let what = format!("marked Website {name} for deletion; its finalizer held it");
         return Some((Who::Cluster, what));
     }
     if old.finalizers().is_empty() && !new.finalizers().is_empty() {
@@ -80,7 +152,7 @@ fn site(old: &Website, new: &Website) -> Option<(Who, String)> {
     };
     let (before, now) = (ready(old), ready(new));
     let now = now.filter(|now| before.as_ref() != Some(now))?;
-    Some((Who::Operator, format!("status of {name}: {now}")))
+    Some((Who::Operator, format!("wrote the status of {name}: {now}")))
 }
 
 fn deployment(old: &Deployment, new: &Deployment) -> Option<(Who, String)> {
@@ -96,6 +168,6 @@ fn deployment(old: &Deployment, new: &Deployment) -> Option<(Who, String)> {
     let now = ready(new).filter(|now| ready(old) != Some(*now))?;
     Some((
         Who::Cluster,
-        format!("{now} pods of Deployment {name} are ready"),
+        format!("brought {now} pods of Deployment {name} up"),
     ))
 }

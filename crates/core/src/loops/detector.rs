@@ -2,6 +2,7 @@
 
 use super::evidence::{Evidence, Standard};
 use super::trace::Kind;
+use super::vain::Vain;
 use super::{Answer, Cause, Config, Incident, Object, Run, Verdict};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ pub struct Detector<K> {
     observed: BTreeSet<K>,
     /// At how many keys those at rest are looked for next, and not before this moment.
     sweep: (usize, Time),
+    /// Those that write in vain, with long pauses between.
+    vain: Vain<K>,
 }
 
 /// What is known of a key.
@@ -92,6 +95,7 @@ impl<K: Ord + Clone> Detector<K> {
             keys: BTreeMap::new(),
             observed: BTreeSet::new(),
             sweep: (FIRST_SWEEP, Time::ORIGIN),
+            vain: Vain::new(),
         }
     }
 
@@ -102,11 +106,21 @@ impl<K: Ord + Clone> Detector<K> {
     /// less well explained.
     #[must_use]
     pub fn observes(&self, key: &K) -> bool {
-        self.observed.contains(key)
+        self.observed.contains(key) || self.vain.observes(key)
     }
 
     /// Takes in a run of a key that has just ended.
     pub fn finished(&mut self, now: Time, key: &K, run: &Run) -> Answer {
+        let mut answer = self.counted_run(now, key, run);
+        if answer.report.is_some() {
+            self.vain.forget(key);
+        } else {
+            answer.report = self.vain.finished(now, key, run, &self.config);
+        }
+        answer
+    }
+
+    fn counted_run(&mut self, now: Time, key: &K, run: &Run) -> Answer {
         let state = if let Some(state) = self.keys.get_mut(key) {
             state
         } else if self.admits(now, run) {
@@ -139,6 +153,7 @@ impl<K: Ord + Clone> Detector<K> {
     pub fn forget(&mut self, key: &K) {
         self.keys.remove(key);
         self.observed.remove(key);
+        self.vain.forget(key);
     }
 
     /// The loop that a key is in, if one was found.

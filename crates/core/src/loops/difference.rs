@@ -103,9 +103,18 @@ pub(super) fn put_back(sent: &Value, before: &Value, after: &Value) -> Vec<Path>
         for (name, sent) in sent {
             let [before, after] = [before, after].map(|object| object.get(name));
             if let (Some(before), Some(after)) = (before, after)
-                && !["apiVersion", "kind", "metadata"].contains(&name.as_str())
+                && !["apiVersion", "kind"].contains(&name.as_str())
             {
-                walk.put_back(&Path::default().member(name), sent, before, after);
+                let path = Path::default().member(name);
+                if name != "metadata" {
+                    walk.put_back(&path, sent, before, after);
+                    continue;
+                }
+                for name in CLIENTS_OWN {
+                    let [sent, before, after] = [sent, before, after]
+                        .map(|metadata| metadata.get(name).unwrap_or(&Value::Null));
+                    walk.put_back(&path.member(name), sent, before, after);
+                }
             }
         }
     }

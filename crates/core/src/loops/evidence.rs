@@ -44,6 +44,8 @@ struct Watched {
     generation: Option<Value>,
     /// By which name it is written.
     writer: Option<Arc<str>>,
+    /// When each manager had written when it was last written.
+    times: BTreeMap<Manager, String>,
     /// Where all is that was sent in vain, and who owns something there.
     in_vain: Option<(Path, Vec<Manager>)>,
 }
@@ -165,6 +167,7 @@ impl Evidence {
                     .iter()
                     .rev()
                     .find_map(|object| self.objects.get(object)?.writer()),
+                turns: Vec::new(),
             }],
             omitted: 0,
         })
@@ -176,7 +179,7 @@ fn rank(verdict: &Verdict) -> u8 {
         Verdict::Fight { .. } => 0,
         Verdict::FlipFlop => 1,
         Verdict::Order => 2,
-        Verdict::NotDeterministic => 3,
+        Verdict::Alternation | Verdict::NotDeterministic => 3,
         Verdict::Reverted => 4,
         Verdict::Unchanged => 5,
         Verdict::Unexplained => 6,
@@ -201,6 +204,9 @@ impl Watched {
         };
         self.runs += 1;
         self.writer.clone_from(&write.manager);
+        let own = write.manager.as_deref();
+        let before = first.before.as_ref().filter(|_| !self.times.is_empty());
+        let suspect = before.and_then(|before| managed::since(&self.times, before, own));
         let seen = Seen {
             kind,
             before: first.before.as_ref(),
@@ -210,6 +216,8 @@ impl Watched {
             fight: fight(kind, run, object, Some(self), first),
             answers,
             echoed: matches!(kind, Kind::Own { echoes } if echoes.contains(object)),
+            causes: &run.causes,
+            suspect: suspect.as_ref(),
         };
         for (path, trace) in &mut self.traces {
             trace.notice_others(path, &seen);
@@ -241,6 +249,7 @@ impl Watched {
             trace.last = Some(Mark::of(path, seen.after));
         }
         self.generation = generation(seen.after).cloned();
+        self.times = seen.after.map_or_else(BTreeMap::new, managed::times);
     }
 
     fn trace(&mut self, path: &Path) -> Option<&mut Trace> {
@@ -317,6 +326,14 @@ impl Watched {
         if looping {
             let new = select(&|trace| own(trace) && !trace.by_server);
             let progress = new.iter().all(|(_, trace)| trace.course.is_some());
+            // A time that goes with what flips is no other fault.
+            let turning = new.iter().copied();
+            let turning: Vec<_> = turning
+                .filter(|(_, trace)| !trace.turns().is_empty())
+                .collect();
+            if !turning.is_empty() {
+                return Some(self.finding(object, Verdict::Alternation, &turning));
+            }
             if !new.is_empty() && (!progress || standard.progress_is_over()) {
                 return Some(self.finding(object, Verdict::NotDeterministic, &new));
             }
@@ -342,6 +359,7 @@ impl Watched {
     }
 
     fn finding(&self, object: &Object, verdict: Verdict, traces: &[(&Path, &Trace)]) -> Finding {
+        let turning = verdict == Verdict::Alternation;
         let change = |(path, trace): &(&Path, &Trace)| Change {
             path: (*path).clone(),
             old: trace.old.clone(),
@@ -349,6 +367,7 @@ impl Watched {
             secret: object.is_secret(),
             managers: trace.managers.iter().cloned().collect(),
             writer: self.writer(),
+            turns: if turning { trace.turns() } else { Vec::new() },
         };
         Finding {
             object: object.clone(),
@@ -373,6 +392,7 @@ impl Watched {
                 .cloned()
                 .collect(),
             writer: writer.clone(),
+            turns: Vec::new(),
         };
         Finding {
             object: object.clone(),

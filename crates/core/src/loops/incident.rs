@@ -38,6 +38,8 @@ pub struct Finding {
 pub enum Verdict {
     /// A run changes something and changes it back.
     FlipFlop,
+    /// A place has one value in one run and another in the next, and then the first again.
+    Alternation,
     /// Somebody else undoes what the reconciler writes, and it writes it again.
     Fight {
         /// Who writes the same fields, by name; `None` if the server does not say.
@@ -75,6 +77,17 @@ pub struct Change {
     pub managers: Vec<Manager>,
     /// The field manager that the reconciler itself writes by, if that is known.
     pub writer: Option<String>,
+    /// In case of [`Verdict::Alternation`], the values that take turns.
+    pub turns: Vec<Turn>,
+}
+
+/// One of the values that take turns at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The value as JSON, shortened; `None` if there was nothing, and for a Secret always.
+    pub value: Option<String>,
+    /// What the runs had as causes that wrote it.
+    pub causes: Vec<String>,
 }
 
 // === impl Incident ===
@@ -129,23 +142,20 @@ impl fmt::Display for Incident {
         let time = Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         // Where time is virtual, none passes in a loop.
         let during = if time.is_zero() {
-            String::new()
+            "within a millisecond".to_owned()
         } else {
-            format!(" in {time:?}")
+            format!("in {time:?}")
         };
         if *damped {
-            writeln!(f, "reconcile loop: {runs} runs{during}, and no end")?;
+            write!(f, "reconcile loop: {runs} runs {during}, and no end")?;
         } else {
-            writeln!(f, "needless writes: {runs} runs{during} changed nothing")?;
+            write!(f, "needless writes: {runs} runs {during} changed nothing")?;
         }
         for finding in findings {
-            write!(f, "{finding}")?;
+            write!(f, "\n{finding}")?;
         }
         if *damped {
-            writeln!(
-                f,
-                "Until this ends, the object is reconciled less and less often."
-            )?;
+            f.write_str("\nUntil this ends, the object is reconciled less and less often.")?;
         }
         Ok(())
     }
@@ -173,7 +183,7 @@ impl fmt::Display for Finding {
         if *omitted > 0 {
             writeln!(f, "  and {omitted} more")?;
         }
-        writeln!(f, "  What to do: {}.", verdict.advice())
+        write!(f, "  What to do: {}.", verdict.advice())
     }
 }
 
@@ -185,6 +195,7 @@ impl Verdict {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::FlipFlop => "flip-flop",
+            Self::Alternation => "alternation",
             Self::Fight { .. } => "fight",
             Self::Order => "order",
             Self::NotDeterministic => "nondeterministic",
@@ -201,6 +212,10 @@ impl Verdict {
         match self {
             Self::FlipFlop => {
                 "collect all that a run wants of an object, and write it once at the end"
+            }
+            Self::Alternation => {
+                "derive the value from the observed state alone, the same whatever has caused the run; where two \
+                 sources disagree, decide which of them counts"
             }
             Self::Fight { own_name: true, .. } => {
                 "let one object, or one controller, own the field, and give each controller a field \
@@ -243,6 +258,9 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FlipFlop => "flip-flop within a run: it changes something and changes it back",
+            Self::Alternation => {
+                "flip-flop across runs: each run puts back what the one before has changed"
+            }
             Self::Fight { with, own_name } => {
                 let with = with
                     .as_deref()
@@ -268,6 +286,23 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// A turn, and whether its value is not to be shown.
+struct Told<'t>(&'t Turn, bool);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Turn { value, causes }, secret) = self;
+        match (secret, value) {
+            (true, _) => f.write_str("(not shown)")?,
+            (false, value) => f.write_str(value.as_deref().unwrap_or("nothing"))?,
+        }
+        if causes.is_empty() {
+            return Ok(());
+        }
+        write!(f, " (after {})", causes.join(" and "))
+    }
+}
+
 // === impl Change ===
 
 impl fmt::Display for Change {
@@ -279,9 +314,19 @@ impl fmt::Display for Change {
             secret,
             managers,
             writer,
+            turns,
         } = self;
         write!(f, "{path}")?;
-        if *secret {
+        if !turns.is_empty() {
+            for (at, turn) in turns.iter().enumerate() {
+                write!(
+                    f,
+                    "{} {}",
+                    if at == 0 { ":" } else { ", then" },
+                    Told(turn, *secret)
+                )?;
+            }
+        } else if *secret {
             f.write_str(": (not shown)")?;
         } else if old.is_some() || new.is_some() {
             let [old, new] = [old, new].map(|value| value.as_deref().unwrap_or("nothing"));

@@ -2,6 +2,8 @@
 
 use super::path::{Path, Segment, reads};
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An entry of an object's `managedFields`, without its fields.
@@ -45,12 +47,52 @@ pub(super) fn owners(object: &Value, path: &Path) -> Vec<Manager> {
     owners
 }
 
-/// Who has written last, of all but `except`. The server counts time in seconds, so it can be one of
-/// several.
-pub(super) fn latest(object: &Value, except: Option<&str>) -> Option<Manager> {
-    let others = entries(object).filter(|entry| entry["manager"].as_str() != except);
-    let latest = others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default());
-    latest.and_then(manager)
+/// When each manager has written last.
+pub(super) fn times(object: &Value) -> BTreeMap<Manager, String> {
+    let time = |entry: &Value| entry["time"].as_str().unwrap_or_default().to_owned();
+    let times = entries(object).filter_map(|entry| Some((manager(entry)?, time(entry))));
+    times.collect()
+}
+
+/// Who has written to an object since `before`, as far as the server tells: of the others first, and otherwise
+/// `own` itself if it is the only one who can have.
+pub(super) fn since(
+    before: &BTreeMap<Manager, String>,
+    object: &Value,
+    own: Option<&str>,
+) -> Option<Manager> {
+    let now = times(object);
+    let newer = |(manager, time): &(&Manager, &String)| before.get(manager) != Some(*time);
+    let is_own = |manager: &Manager| Some(&*manager.name) == own;
+    let mut wrote: Vec<_> = now.iter().filter(newer).collect();
+    wrote.sort_by_key(|(_, time)| Reverse(time.as_str()));
+    let mut wrote = wrote.into_iter().map(|(manager, _)| manager);
+    let other = wrote.clone().find(|manager| !is_own(manager));
+    let own_entry = || now.keys().find(|manager| is_own(manager));
+    // The server counts time in seconds. If nobody's has moved on, it was somebody who has written before.
+    let found = other.or_else(|| wrote.next());
+    found
+        .or_else(|| latest_other(&now, own))
+        .or_else(own_entry)
+        .cloned()
+}
+
+/// Who of the others has written last, if not before `own` did.
+fn latest_other<'m>(
+    times: &'m BTreeMap<Manager, String>,
+    own: Option<&str>,
+) -> Option<&'m Manager> {
+    let is_own = |manager: &Manager| Some(&*manager.name) == own;
+    let own_time = times
+        .iter()
+        .filter(|(manager, _)| is_own(manager))
+        .map(|(_, time)| time)
+        .max();
+    let others = times.iter().filter(|(manager, _)| !is_own(manager));
+    let others = others.filter(|(_, time)| own_time.is_none_or(|own| *time >= own));
+    others
+        .max_by_key(|(_, time)| time.as_str())
+        .map(|(manager, _)| manager)
 }
 
 /// The members that tell apart the elements of the list at `path`, according to those who own some.

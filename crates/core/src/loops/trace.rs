@@ -3,7 +3,7 @@
 use super::difference::{digest, likeness};
 use super::managed::{self, Manager};
 use super::path::{Path, Segment};
-use super::{Form, Object, Sight};
+use super::{Cause, Form, Object, Sight, Turn};
 use crate::compare::Shape;
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -54,11 +54,36 @@ pub(super) struct Trace {
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
     pub(super) managers: BTreeSet<Manager>,
+    /// The values that it has had, while they are few.
+    turns: Turns,
     /// Who else wrote there, if anybody did.
     pub(super) opponent: Option<String>,
     /// Whether the opponent goes by the same name.
     pub(super) own_name: bool,
 }
+
+/// The values that a place has had in runs that the key itself has caused.
+#[derive(Clone, Debug, Default)]
+struct Turns {
+    values: Vec<Stage>,
+    /// How often one came back that was there before.
+    returns: u32,
+    /// Whether there were more than are kept.
+    many: bool,
+}
+
+/// A value, and what has led to it.
+#[derive(Clone, Debug)]
+struct Stage {
+    exact: Option<u64>,
+    text: Option<String>,
+    causes: BTreeSet<String>,
+}
+
+/// How many values may take turns.
+const TURNS: usize = 3;
+/// How often one of them must come back.
+const RETURNS: u32 = 2;
 
 /// A value, as far as it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +107,10 @@ pub(super) struct Seen<'a> {
     pub(super) echoed: bool,
     /// Whether the run makes something new, of whichever object.
     pub(super) answers: bool,
+    /// What has caused the run.
+    pub(super) causes: &'a [Cause],
+    /// Who else has written the object since the last run, if the server tells.
+    pub(super) suspect: Option<&'a Manager>,
 }
 
 // === impl Mark ===
@@ -144,10 +173,10 @@ impl Trace {
             let owners = managed::owners(before, path);
             self.managers.extend(owners.iter().cloned());
             let other = owners.iter().find(|owner| Some(&*owner.name) != own);
-            // Nobody owns what is not there, so it is whoever wrote last.
-            let latest = || managed::latest(before, own).filter(|_| now.exact.is_none());
+            // Nobody owns what is not there, so it is whoever has written.
+            let suspect = || seen.suspect.cloned().filter(|_| now.exact.is_none());
             let same = || owners.first().cloned();
-            other.cloned().or_else(latest).or_else(same)
+            other.cloned().or_else(suspect).or_else(same)
         });
         if let Some(Manager { name, .. }) = opponent {
             self.own_name = own == Some(&*name);
@@ -175,6 +204,9 @@ impl Trace {
         if flipped {
             self.flipped += u32::from(matches!(seen.kind, Kind::Own { .. }));
         } else {
+            if own {
+                self.turns.take(path, seen, before, after);
+            }
             self.turn(path, seen, self.pure + self.own == 0);
             self.pure += u32::from(pure);
             self.own += u32::from(own);
@@ -214,6 +246,23 @@ impl Trace {
         changed && again && same_fight && possible
     }
 
+    /// The values that take turns, if that is what happens.
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        let Turns {
+            values,
+            returns,
+            many,
+        } = &self.turns;
+        if *many || *returns < RETURNS {
+            return Vec::new();
+        }
+        let turn = |value: &Stage| Turn {
+            value: value.text.clone(),
+            causes: value.causes.iter().cloned().collect(),
+        };
+        values.iter().map(turn).collect()
+    }
+
     /// Follows a number, if it is one.
     fn turn(&mut self, path: &Path, seen: &Seen<'_>, first: bool) {
         let number = |object: Option<&Value>| path.find(object?)?.as_f64();
@@ -223,6 +272,41 @@ impl Trace {
             _ => None,
         };
         self.course = course.filter(|course| first || self.course == Some(*course));
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    fn take(&mut self, path: &Path, seen: &Seen<'_>, before: Mark, after: Mark) {
+        let text = |object: Option<&Value>| {
+            if path.segments().is_empty() {
+                object.map(|_| "there".to_owned())
+            } else {
+                seen.text(path.find(object?))
+            }
+        };
+        if self.values.is_empty() {
+            self.values.push(Stage {
+                exact: before.exact,
+                text: text(seen.before),
+                causes: BTreeSet::new(),
+            });
+        }
+        let causes = seen.causes.iter().map(ToString::to_string);
+        let mut known = self.values.iter_mut();
+        if let Some(value) = known.find(|value| value.exact == after.exact) {
+            value.causes.extend(causes);
+            self.returns += 1;
+        } else if self.values.len() < TURNS {
+            self.values.push(Stage {
+                exact: after.exact,
+                text: text(seen.after),
+                causes: causes.collect(),
+            });
+        } else {
+            self.many = true;
+        }
     }
 }
 

@@ -18,8 +18,11 @@ enum Error {
     #[classify(permanent)]
     Missing,
     #[error("f")]
-    #[classify(transient, reason = "Slow")]
+    #[classify(conflict, reason = "Slow")]
     NotShown,
+    #[error("g")]
+    #[classify(transient, reason = "inventory down")]
+    TransientSpaces,
 }
 
 fn main() {}

@@ -1,15 +1,15 @@
 //! What can go wrong with children.
 
-use crate::{Classify, ErrorClass};
+use crate::{Classify, ErrorClass, readable};
 use homeostat_core::children::manager_in;
 use kube::core::response::StatusCause;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// Why a child is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused a request, or did not answer. Classified as the [`kube::Error`] is.
-    #[error("{child}: {source}")]
+    #[error("{child}: {}", readable(.source))]
     Api {
         /// Kind, namespace and name.
         child: String,
@@ -55,6 +55,13 @@ pub enum Error {
         /// The kind of the child.
         kind: String,
     },
+    /// The owner is being deleted, so nothing is made for it any more. Permanent, with the reason
+    /// `OwnerLeaving`. [`Set::for_cleanup`](super::Set::for_cleanup) allows it.
+    #[error("{child} is not made, because its owner is being deleted")]
+    OwnerLeaving {
+        /// Kind, namespace and name.
+        child: String,
+    },
     /// The owner does not come from a server. Permanent, with the reason `UnknownOwner`.
     #[error("the owner has no {missing}, so it does not come from a server and can own nothing")]
     UnknownOwner {
@@ -87,8 +94,21 @@ impl Classify for Error {
             Self::Misplaced { .. } | Self::UnnamedChild { .. } => {
                 ErrorClass::permanent("InvalidChild")
             }
+            Self::OwnerLeaving { .. } => ErrorClass::permanent("OwnerLeaving"),
             Self::UnknownOwner { .. } => ErrorClass::permanent("UnknownOwner"),
         }
+    }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Api { source, .. } => return source.reason(),
+            Self::Conflict { .. } => "ChildConflict".into(),
+            Self::Taken { .. } => "ChildTaken".into(),
+            Self::Leaving { .. } => "ChildLeaving".into(),
+            Self::Misplaced { .. } | Self::UnnamedChild { .. } => "InvalidChild".into(),
+            Self::OwnerLeaving { .. } => "OwnerLeaving".into(),
+            Self::UnknownOwner { .. } => "UnknownOwner".into(),
+        })
     }
 }
 

@@ -36,6 +36,7 @@
 
 mod applied;
 mod error;
+mod once;
 mod wanted;
 
 pub use self::{
@@ -63,7 +64,7 @@ use std::{
     collections::BTreeSet,
     fmt::{self, Debug},
     hash::Hash,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// How often a child is looked at anew because somebody else replaced it at the same time.
@@ -104,11 +105,12 @@ pub fn fingerprint<T: Serialize + ?Sized>(value: &T) -> String {
 /// - Objects of somebody else are left alone: those that another object controls, and fields that another
 ///   field manager owns. An object that nobody controls is adopted.
 /// - Nothing is deleted but what is a child of this very owner at that moment, by its uid.
+/// - Nothing is made for an owner that is being deleted; see [`for_cleanup`](Self::for_cleanup).
 ///
 /// # Assumptions
 ///
 /// - The owner comes from a server, so that it has a name and a uid.
-/// - All children of an owner and kind are applied by one set: to another one they are surplus.
+/// - All children of an owner and kind are asked for by one set: to another one they are surplus.
 /// - The controller watches its children, or looks at them from time to time.
 /// - The program may get, patch, create and delete the children. Where the admission plugin
 ///   `OwnerReferencesPermissionEnforcement` is on, it may also update `finalizers` of the
@@ -119,6 +121,8 @@ pub struct Set {
     owner: Result<Owner, &'static str>,
     manager: String,
     force: bool,
+    /// Whether the owner is being deleted, and nothing is made for it.
+    leaving: bool,
     /// Each is a [`Store`] of some kind.
     caches: Vec<Box<dyn Any + Send + Sync>>,
     /// URL and name of each child that was asked for.
@@ -153,6 +157,7 @@ impl Set {
             owner: wanted::owner(owner, dyntype),
             manager: field_manager.to_owned(),
             force: false,
+            leaving: owner.meta().deletion_timestamp.is_some(),
             caches: Vec::new(),
             wanted: Mutex::default(),
         }
@@ -163,6 +168,14 @@ impl Set {
     #[must_use]
     pub fn force(mut self) -> Self {
         self.force = true;
+        self
+    }
+
+    /// Lets children be made although the owner is being deleted, as a Job that cleans up. Without this
+    /// that is an [error](Error::OwnerLeaving): what is made after the clean-up nobody cleans up.
+    #[must_use]
+    pub fn for_cleanup(mut self) -> Self {
+        self.leaving = false;
         self
     }
 
@@ -225,11 +238,8 @@ impl Set {
         K: Resource<DynamicType: Clone + Eq + Hash>,
         K: Serialize + DeserializeOwned + Send + Sync + 'static,
     {
-        let owner = self.owner()?;
-        let wanted = Wanted::new(owner, &child, dyntype)?;
+        let (owner, wanted, target) = self.wanted(&child, dyntype)?;
         drop(child);
-        let target = wanted.target(&self.client);
-        self.note(&target);
         if let Some(kept) = self.kept::<K>(owner, &wanted, dyntype)? {
             return Ok(kept);
         }
@@ -326,13 +336,32 @@ impl Set {
         Ok(pruned)
     }
 
+    /// A child that is asked for. It is no surplus from then on, however that ends.
+    fn wanted<K>(
+        &self,
+        child: &K,
+        dyntype: &K::DynamicType,
+    ) -> Result<(&Owner, Wanted, Target), Error>
+    where
+        K: Resource + Serialize + 'static,
+    {
+        let owner = self.owner()?;
+        let wanted = Wanted::new(owner, child, dyntype)?;
+        let target = wanted.target(&self.client);
+        self.note(&target);
+        if self.leaving {
+            return Err(wanted.owner_leaving());
+        }
+        Ok((owner, wanted, target))
+    }
+
     fn owner(&self) -> Result<&Owner, Error> {
         self.owner
             .as_ref()
             .map_err(|missing| Error::UnknownOwner { missing })
     }
 
-    /// Remembers that a child was asked for, however that ends.
+    /// Remembers that a child was asked for.
     fn note(&self, target: &Target) {
         let child = (target.url.clone(), target.name.clone());
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -365,6 +394,22 @@ impl Set {
     where
         K: Resource<DynamicType: Clone + Eq + Hash> + Serialize + 'static,
     {
+        let Some((cached, live)) = self.cached(wanted, dyntype)? else {
+            return Ok(None);
+        };
+        let step = owner.step(&live, &wanted.desired, &self.manager);
+        Ok((step == Ok(Step::Keep)).then(|| Applied::new(cached, Done::Kept)))
+    }
+
+    /// The child as it is in its cache.
+    fn cached<K>(
+        &self,
+        wanted: &Wanted,
+        dyntype: &K::DynamicType,
+    ) -> Result<Option<(Arc<K>, Value)>, Error>
+    where
+        K: Resource<DynamicType: Clone + Eq + Hash> + Serialize + 'static,
+    {
         let cached = self.store::<K>(dyntype).and_then(|store| {
             let reference = wanted.reference::<K>(dyntype.clone());
             store.get(&reference)
@@ -373,8 +418,7 @@ impl Set {
             return Ok(None);
         };
         let live = wanted::json(&*cached).map_err(|source| wanted.failed(source))?;
-        let step = owner.step(&live, &wanted.desired, &self.manager);
-        Ok((step == Ok(Step::Keep)).then(|| Applied::new(cached, Done::Kept)))
+        Ok(Some((cached, live)))
     }
 
     /// The metadata of the children of a kind, and of other objects.
@@ -413,6 +457,7 @@ impl Debug for Set {
             .field("owner", &self.owner)
             .field("manager", &self.manager)
             .field("force", &self.force)
+            .field("leaving", &self.leaving)
             .field("wanted", &self.wanted)
             .finish_non_exhaustive()
     }

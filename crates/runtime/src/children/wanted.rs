@@ -2,7 +2,7 @@
 
 use super::{Applied, Error, FieldConflict, applied::Done};
 use crate::{reflector::ObjectRef, target::Target};
-use homeostat_core::children::{Misplaced, Owner, Refusal, Scope, Step};
+use homeostat_core::children::{Misplaced, Owner, Refusal, Scope, Standing, Step};
 use k8s_openapi::{ByteString, ClusterResourceScope, NamespaceResourceScope};
 use kube::{Client, Resource};
 use serde::{Serialize, de::DeserializeOwned};
@@ -110,12 +110,27 @@ impl Wanted {
 
     /// What is to be done, given what is there.
     pub(super) fn step(&self, owner: &Owner, live: &Value, manager: &str) -> Result<Step, Error> {
-        let child = || self.label.clone();
         let step = owner.step(live, &self.desired, manager);
-        step.map_err(|refusal| match refusal {
-            Refusal::Taken(by) => Error::Taken { child: child(), by },
-            Refusal::Leaving => Error::Leaving { child: child() },
-        })
+        step.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Whose the object is that is there.
+    pub(super) fn standing(&self, owner: &Owner, live: &Value) -> Result<Standing, Error> {
+        let standing = owner.standing(live);
+        standing.map_err(|refusal| self.refused(refusal))
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        let child = self.label.clone();
+        match refusal {
+            Refusal::Taken(by) => Error::Taken { child, by },
+            Refusal::Leaving => Error::Leaving { child },
+        }
+    }
+
+    pub(super) fn owner_leaving(&self) -> Error {
+        let child = self.label.clone();
+        Error::OwnerLeaving { child }
     }
 
     /// What is sent, for the object with this uid alone if there is one.

@@ -6,6 +6,7 @@ use super::{
     request::Target,
     write::{Known, Write},
 };
+use crate::identity::Identity;
 use bytes::Bytes;
 use http::Request;
 use std::sync::{
@@ -34,6 +35,8 @@ pub(crate) struct Run {
     known: Option<Arc<dyn Known>>,
     /// Whether its writes are looked at closely.
     observed: bool,
+    /// In whose name it writes, if its controller was told.
+    identity: Option<Identity>,
 }
 
 /// Drives `future` as a part of `run`.
@@ -84,6 +87,18 @@ pub(crate) fn requests_noted() -> Noted {
 pub(super) struct Recording {
     pub(super) run: Arc<Run>,
     pub(super) begun: Box<Begun>,
+}
+
+/// In whose name the caller writes: that of the run that it works for, or that of the process.
+pub(crate) fn identity() -> Identity {
+    let run = Run::current();
+    let of_run = run.and_then(|run| run.identity().cloned());
+    of_run.unwrap_or_else(Identity::of_process)
+}
+
+/// Names the program in a write of this crate that names none.
+pub(crate) fn sign_by_default<B>(request: &mut Request<B>) {
+    identity().sign_by_default(request);
 }
 
 /// A request of one of the runtime's own functions, which knows what it writes whatever client it is given.
@@ -159,6 +174,16 @@ impl Run {
             observed,
             ..Self::default()
         }
+    }
+
+    /// The same in the name of a program.
+    pub(crate) fn named(self, identity: Option<Identity>) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// In whose name it writes, if its controller was told.
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// The run that the caller works for.

@@ -8,9 +8,10 @@ use super::{
     run::{Recording, Run},
     sight::Intent,
 };
+use crate::identity::{Identity, introduce};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode, header, response::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Either, Full};
 use kube::client::Body;
 use std::{
@@ -35,6 +36,13 @@ pub struct TrackedService<S> {
     silence: Option<Duration>,
     /// Whether it is known how the services below send requests again.
     settled: bool,
+    sender: Arc<Sender>,
+}
+
+/// In whose name requests are sent.
+struct Sender {
+    identity: Identity,
+    user_agent: Option<HeaderValue>,
 }
 
 /// Marks a request whose sender knows itself how long it waits.
@@ -44,11 +52,21 @@ pub(crate) struct OwnPatience;
 // === impl TrackedService ===
 
 impl<S> TrackedService<S> {
-    pub(super) fn new(inner: S, silence: Option<Duration>, settled: bool) -> Self {
+    pub(super) fn new(
+        inner: S,
+        silence: Option<Duration>,
+        settled: bool,
+        identity: Identity,
+    ) -> Self {
+        let user_agent = identity.user_agent();
         Self {
             inner: Arc::new(Mutex::new(inner)),
             silence,
             settled,
+            sender: Arc::new(Sender {
+                identity,
+                user_agent,
+            }),
         }
     }
 }
@@ -75,14 +93,16 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let inner = Arc::clone(&self.inner);
         let settled = self.settled;
         let is_patient =
             request.extensions().get::<OwnPatience>().is_some() || request::is_stream(&request);
         let silence = self.silence.filter(|_| !is_patient);
+        let sender = Arc::clone(&self.sender);
         // A block, since the arguments of an async function are kept twice. It is made for every request.
         Box::pin(async move {
+            sender.sign(&mut request);
             let run = Run::current();
             let mut recording = Recording::begin(run.as_ref(), &request, settled);
             let flight = run.map(|run| Flight::begin(run, &request));
@@ -136,6 +156,20 @@ async fn within<T>(
             Ok(answered) => answered,
             Err(_) => Err(Silent(silence).into()),
         },
+    }
+}
+
+// === impl Sender ===
+
+impl Sender {
+    /// Says who sends a request, unless that is said. A run's controller knows best.
+    fn sign(&self, request: &mut Request<Body>) {
+        introduce(request, self.user_agent.as_ref());
+        if *request.method() != Method::GET {
+            let run = Run::current();
+            let of_run = run.as_ref().and_then(|run| run.identity());
+            of_run.unwrap_or(&self.identity).sign(request);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a client for controllers sends requests.
 
-use super::service::TrackedService;
+use super::{run::identity, service::TrackedService};
+use crate::Identity;
 use kube::{Client, Config, client::ClientBuilder};
 use std::time::Duration;
 use tower::Layer;
@@ -33,6 +34,7 @@ pub(super) const SILENCE: Duration = Duration::from_secs(15);
 pub struct Settings {
     pub(super) silence: Option<Duration>,
     hidden_retries: bool,
+    identity: Option<Identity>,
 }
 
 impl Settings {
@@ -55,6 +57,29 @@ impl Settings {
     pub fn hidden_retries(mut self, retries: bool) -> Self {
         self.hidden_retries = retries;
         self
+    }
+
+    /// The name by which the program is known; see [`Tracked::named`](super::Tracked::named).
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        let identity = Identity::new(name);
+        identity.give();
+        self.identity = Some(identity);
+        self
+    }
+
+    /// The same for a name that was given before.
+    pub(super) fn of(identity: Identity) -> Self {
+        Self {
+            identity: Some(identity),
+            ..Self::default()
+        }
+    }
+
+    /// The layer's service; `settled` says whether it is known how the client below sends requests again.
+    pub(super) fn layer_of<S>(&self, inner: S, settled: bool) -> TrackedService<S> {
+        let identity = self.identity.clone().unwrap_or_else(identity);
+        TrackedService::new(inner, self.silence, settled, identity)
     }
 
     /// A client with kube's usual layers and the one that records what reconciles write.
@@ -80,6 +105,7 @@ impl Default for Settings {
         Self {
             silence: Some(SILENCE),
             hidden_retries: false,
+            identity: None,
         }
     }
 }
@@ -88,6 +114,6 @@ impl<S> Layer<S> for Settings {
     type Service = TrackedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TrackedService::new(inner, self.silence, true)
+        self.layer_of(inner, true)
     }
 }

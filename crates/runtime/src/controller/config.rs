@@ -1,6 +1,6 @@
 //! What a controller can be told.
 
-use crate::{Backoff, RateLimit};
+use crate::{Backoff, Identity, RateLimit};
 use homeostat_core::{loops, queue};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub struct Config {
     pub(super) wait_for_writes: Duration,
     pub(super) ignore_own_writes: bool,
     pub(super) loops: Option<loops::Config>,
+    /// In whose name runs write; the controller is told, and not this.
+    pub(super) identity: Option<Identity>,
 }
 
 impl Config {
@@ -161,6 +163,7 @@ impl Default for Config {
             wait_for_writes: Duration::from_secs(5),
             ignore_own_writes: false,
             loops: Some(loops::Config::default()),
+            identity: None,
         }
     }
 }

@@ -47,7 +47,7 @@ where
     ///
     /// ```
     /// use futures::StreamExt;
-    /// use homeostat::{Action, Controller, error_policy, predicates, watcher};
+    /// use homeostat::{Action, Controller, error_policy, watcher};
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube::Api;
     /// use std::sync::Arc;
@@ -64,7 +64,6 @@ where
     ///
     /// async fn run(api: Api<ConfigMap>) {
     ///     Controller::new(api, watcher::Config::default())
-    ///         .filter(predicates::generation)
     ///         .finalizer("example.com/dns-record")
     ///         .run(reconcile, clean_up, error_policy::backoff, Arc::new(()))
     ///         .for_each(|_| std::future::ready(()))
@@ -128,7 +127,7 @@ where
     /// # }
     /// # async fn run(api: Api<Deployment>) {
     /// Controller::new(api, watcher::Config::default())
-    ///     .status_conditions("Ready")
+    ///     .status_conditions("Reconciled")
     ///     .finalizer("example.com/dns-record")
     ///     .run(reconcile, clean_up, error_policy::classified, Arc::new(()))
     ///     .for_each(|_| std::future::ready(()))

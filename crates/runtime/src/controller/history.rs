@@ -360,7 +360,7 @@ impl fmt::Display for Explanation {
             write!(f, "{run}")?;
         }
         if let Some(incident) = incident {
-            write!(f, "{incident}")?;
+            writeln!(f, "{incident}")?;
         }
         if let Some(time) = running_for {
             return writeln!(f, "has been running for {time:.1?}");
@@ -371,12 +371,10 @@ impl fmt::Display for Explanation {
 
 impl fmt::Display for PastRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1?} ago: {}", self.ago, self.reason)?;
-        write!(
-            f,
-            "; took {:.1?}, {} requests",
-            self.duration, self.requests
-        )?;
+        let (took, requests) = (Length(self.duration), self.requests);
+        let plural = if requests == 1 { "" } else { "s" };
+        write!(f, "{} ago: {}", Length(self.ago), self.reason)?;
+        write!(f, "; took {took}, {requests} request{plural}")?;
         match &self.error {
             Some(error) => writeln!(f, "; failed: {error}")?,
             None => writeln!(f)?,
@@ -400,6 +398,19 @@ impl fmt::Display for PastRun {
             (None, _) => writeln!(f, "  waits for {missing}"),
             (Some(time), true) => writeln!(f, "  waited {time:.1?} for {missing}"),
             (Some(time), false) => writeln!(f, "  waited {time:.1?} in vain for {missing}"),
+        }
+    }
+}
+
+/// A time for people. Under a paused clock it is often none at all.
+struct Length(Duration);
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_zero() {
+            f.write_str("0s")
+        } else {
+            write!(f, "{:.1?}", self.0)
         }
     }
 }

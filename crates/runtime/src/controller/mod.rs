@@ -17,6 +17,7 @@ mod reason;
 mod relation;
 mod scope;
 mod source;
+mod teller;
 mod tracking;
 mod trigger;
 mod unreachable;
@@ -27,10 +28,10 @@ use self::{
     history::Histories,
     intake::{Intake, Pauses},
     source::{Filter, Input, Primary, Signal, Source},
+    teller::Teller,
 };
 use crate::{
-    Predicate, WatchStreamExt,
-    events::Recorder,
+    Identity, Predicate, WatchStreamExt,
     reflector::{ObjectRef, Store, store::Writer},
     task::InTasks,
     utils::{Backoff, WatchItem},
@@ -137,7 +138,8 @@ where
     stops: SelectAll<stream::BoxStream<'static, Stop>>,
     readiness: Readiness,
     histories: Histories,
-    recorder: Option<Recorder>,
+    recorder: Teller,
+    identity: Option<Identity>,
     pauses: Option<Pauses>,
     /// How sources join; the controller itself must not keep the second end of it open.
     joining: (
@@ -174,7 +176,7 @@ where
             writer,
         };
         Self {
-            recorder: Some(Recorder::new(client, "homeostat".into())),
+            recorder: Teller::With(client),
             ..Self::with_input(Input::Watch(Box::new(primary)), store, dyntype)
         }
     }
@@ -289,7 +291,8 @@ where
             stops: SelectAll::new(),
             readiness: Readiness::default(),
             histories: Histories::default(),
-            recorder: None,
+            recorder: Teller::Nobody,
+            identity: None,
             pauses: None,
             joining: mpsc::unbounded_channel(),
         }
@@ -681,9 +684,12 @@ where
             readiness,
             histories,
             recorder,
+            identity,
             pauses,
             joining: (_, joining),
         } = self;
+        let recorder = recorder.recorder(identity.as_ref());
+        let config = Config { identity, ..config };
         let covers = Arc::<Covers>::default();
         let mut all = match primary {
             Input::Watch(primary) => {

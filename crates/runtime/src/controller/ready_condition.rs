@@ -2,11 +2,12 @@
 
 mod writer;
 
-use self::writer::Writer;
+use self::writer::{Rest, Writer};
 use super::{Action, Controller, Error};
 use crate::{
     Classify, ErrorClass,
     conditions::{NewCondition, Status},
+    readable,
     reflector::ObjectRef,
     task::{Completion, Guarded, catch},
     watcher,
@@ -48,8 +49,8 @@ enum Ending<E> {
 #[derive(Debug)]
 struct Failure<E> {
     ending: Ending<E>,
-    /// Whether there is a condition still to be written, so that the object has to run again.
-    unwritten: bool,
+    /// What is left to be done about the condition.
+    rest: Rest,
 }
 
 // === impl Controller ===
@@ -59,21 +60,26 @@ where
     K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    /// Keeps a condition of this type, usually `Ready`, in `status.conditions` of each object, and says
-    /// in it how the last reconcile went. This comes last, directly before
-    /// [`run`](StatusConditions::run).
+    /// Keeps a condition of this type in `status.conditions` of each object, and says in it how the last
+    /// reconcile went. This comes last, directly before [`run`](StatusConditions::run).
+    ///
+    /// Give it a name that is true, as `Reconciled` or `Synced`. That a reconcile went well does not mean
+    /// that what it asked for is there: whether an object is `Ready` follows from the state of its children,
+    /// and your reconciler [computes](crate::conditions::set) it.
     ///
     /// | the reconcile | status | reason | message |
     /// |---|---|---|---|
     /// | succeeded | `True` | `Reconciled` | always the same |
     /// | failed, and is [permanent](ErrorClass::Permanent) | `False` | that of the error | that of the error |
-    /// | failed otherwise, panicked, took too long, or returned [`Action::backoff`] | `Unknown` | `BackingOff` | always the same |
+    /// | failed otherwise | `Unknown` | [that of the error](Classify::reason), or `BackingOff` | that of the error |
+    /// | panicked, or took too long | `Unknown` | `BackingOff` | what happened |
+    /// | returned [`Action::backoff`] | `Unknown` | `BackingOff` | always the same |
     /// | failed with a [conflict](ErrorClass::Conflict) or returned [`Action::soon`] | stays | | |
     /// | succeeded for an object that is being deleted | stays | | |
     ///
     /// ```
     /// use futures::StreamExt;
-    /// use homeostat::{Action, Classify, Controller, error_policy, predicates, watcher};
+    /// use homeostat::{Action, Classify, Controller, error_policy, watcher};
     /// use k8s_openapi::api::apps::v1::Deployment;
     /// use kube::Api;
     /// use std::sync::Arc;
@@ -85,6 +91,9 @@ where
     ///     #[error("missing spec field: {0}")]
     ///     #[classify(permanent, reason = "InvalidSpec")]
     ///     MissingField(String),
+    ///     #[error("the inventory does not answer")]
+    ///     #[classify(transient, reason = "InventoryDown")]
+    ///     Inventory,
     /// }
     ///
     /// async fn reconcile(_: Arc<Deployment>, _: Arc<()>) -> Result<Action, Error> {
@@ -93,8 +102,7 @@ where
     ///
     /// async fn run(api: Api<Deployment>) {
     ///     Controller::new(api, watcher::Config::default())
-    ///         .filter(predicates::generation)
-    ///         .status_conditions("Ready")
+    ///         .status_conditions("Reconciled")
     ///         .run(reconcile, error_policy::classified, Arc::new(()))
     ///         .for_each(|_| std::future::ready(()))
     ///         .await;
@@ -103,8 +111,13 @@ where
     ///
     /// # Guarantees
     ///
-    /// - Nothing is written while nothing changes. A success after a success is no write, and neither
-    ///   is a permanent error whose message differs only in numbers.
+    /// - Nothing is written while nothing changes. Each reason is written at most once for each generation of
+    ///   the object until a reconcile succeeds, whatever the message is, however often it is tried, and also if
+    ///   two reasons take turns. A reason that was told before, or another message, is only written when it has
+    ///   been the only one for five minutes. Successes between failures are told at once, and with growing
+    ///   pauses (up to five minutes) if they are too many; the object then runs once more to tell the last one.
+    /// - Messages hold what the server says of an error of the API, and not what kube writes for debugging;
+    ///   see [`readable`](crate::readable()).
     /// - `observedGeneration` is the generation of the object that the reconcile was given.
     /// - Other conditions stay, whoever writes them at the same time.
     /// - The condition is written at the end of the run, so no two are written for an object at a time.
@@ -112,8 +125,8 @@ where
     ///   [concurrency](super::Config::concurrency) as any run.
     /// - If it could not be written for the time being, the object is run again after its backoff,
     ///   whatever the reconciler or the policy said.
-    /// - A kind that has no status subresource, or no conditions in it, is warned of once, and then its
-    ///   objects are left alone. If the server refuses to write for another reason, as a permission
+    /// - A kind that has no status subresource, or no conditions in its definition or in its Rust type, is
+    ///   warned of once, and then its objects are left alone. If the server refuses to write for another reason, as a permission
     ///   that is missing, that is warned of once and tried again with the next run.
     ///
     /// # Assumptions
@@ -124,9 +137,7 @@ where
     ///
     /// # Caveats
     ///
-    /// To write the condition changes the object, and wakes the controller like any change. The run that
-    /// follows writes nothing, and [`filter`](Self::filter) spares it. A
-    /// reconciler that writes all of `status.conditions` anew takes this one away each time;
+    /// A reconciler that writes all of `status.conditions` anew takes this condition away each time;
     /// [`status::patch`](crate::status::patch) does not.
     #[must_use]
     pub fn status_conditions(self, type_: impl Into<String>) -> StatusConditions<K> {
@@ -198,11 +209,11 @@ where
                 // Without the finalizer there was no reconcile yet that could have succeeded.
                 let told = held || !matches!(completion, Completion::Returned(Ok(_)));
                 let finding = finding(&completion, &*obj).filter(|_| told);
-                let unwritten = match finding {
+                let rest = match finding {
                     Some(finding) => writer.write(&obj, finding).await,
-                    None => false,
+                    None => Rest::Nothing,
                 };
-                concluded(completion, unwritten)
+                concluded(completion, rest)
             }
         };
         let policy = move |obj, failure: &Failure<ReconcilerFut::Error>, context| {
@@ -210,7 +221,7 @@ where
                 Ending::Failed(error) => error_policy(obj, error, context),
                 Ending::Panicked(_) | Ending::TimedOut(_) => Action::backoff(),
             };
-            postponed(action, failure.unwritten)
+            postponed(action, failure.rest)
         };
         let items = controller.run(reconciler, policy, context);
         items.map(|item| item.map_err(restored))
@@ -233,38 +244,39 @@ where
     E: Classify + Display,
 {
     let meta = obj.meta();
-    let class = match completion {
+    let backing_off = |message: String| (Status::Unknown, "BackingOff".into(), message);
+    let (status, reason, message) = match completion {
         Completion::Returned(Ok(action)) if action.is_soon() => return None,
-        Completion::Returned(Ok(action)) if action.is_backoff() => ErrorClass::Transient,
+        Completion::Returned(Ok(action)) if action.is_backoff() => {
+            backing_off("The object is not as wanted yet; it is tried again.".to_owned())
+        }
         // It is on its way out, and nobody waits for it to be ready.
         Completion::Returned(Ok(_)) if meta.deletion_timestamp.is_some() => return None,
         Completion::Returned(Ok(_)) => {
-            return Some(Finding {
-                status: Status::True,
-                reason: "Reconciled".to_owned(),
-                message: "The last reconcile succeeded.".to_owned(),
-                observed_generation: meta.generation,
-            });
+            let message = "The last reconcile succeeded.".to_owned();
+            (Status::True, "Reconciled".into(), message)
         }
-        Completion::Returned(Err(error)) => error.classify(),
-        Completion::Panicked(_) | Completion::TimedOut(_) => ErrorClass::Transient,
-    };
-    let (status, reason, message) = match (class, completion) {
-        (ErrorClass::Conflict, _) => return None,
-        (ErrorClass::Permanent { reason }, Completion::Returned(Err(error))) => {
-            (Status::False, reason.into_owned(), error.to_string())
+        Completion::Returned(Err(error)) => {
+            let message = readable(error).to_string();
+            match (error.classify(), error.reason()) {
+                (ErrorClass::Conflict, _) => return None,
+                (ErrorClass::Permanent { reason }, _) => (Status::False, reason, message),
+                (ErrorClass::Transient | ErrorClass::Throttled { .. }, Some(reason)) => {
+                    (Status::Unknown, reason, message)
+                }
+                (ErrorClass::Transient | ErrorClass::Throttled { .. }, None) => {
+                    backing_off(message)
+                }
+            }
         }
-        // The words are the same each time: what the error says often is not, and each change would
-        // be a write, and another run.
-        _ => (
-            Status::Unknown,
-            "BackingOff".to_owned(),
-            "The object is not as wanted yet; it is tried again.".to_owned(),
-        ),
+        Completion::Panicked(panic) => backing_off(format!("The reconcile panicked: {panic}")),
+        Completion::TimedOut(limit) => {
+            backing_off(format!("The reconcile did not end within {limit:?}."))
+        }
     };
     Some(Finding {
         status,
-        reason,
+        reason: reason.into_owned(),
         message,
         observed_generation: meta.generation,
     })
@@ -273,23 +285,26 @@ where
 /// How the run ends for the controller, now that the condition was dealt with.
 fn concluded<E>(
     completion: Completion<Result<Action, E>>,
-    unwritten: bool,
+    rest: Rest,
 ) -> Result<Action, Failure<E>> {
     let ending = match completion {
-        Completion::Returned(Ok(action)) => return Ok(postponed(action, unwritten)),
+        Completion::Returned(Ok(action)) => return Ok(postponed(action, rest)),
         Completion::Returned(Err(error)) => Ending::Failed(error),
         Completion::Panicked(panic) => Ending::Panicked(panic),
         Completion::TimedOut(limit) => Ending::TimedOut(limit),
     };
-    Err(Failure { ending, unwritten })
+    Err(Failure { ending, rest })
 }
 
-/// The action that was asked for, or another attempt if there is a condition still to be written.
-fn postponed(action: Action, unwritten: bool) -> Action {
-    if unwritten && !action.is_backoff() {
-        Action::backoff()
-    } else {
-        action
+/// The action that was asked for, or another one that comes to what is left to be done about the condition.
+fn postponed(action: Action, rest: Rest) -> Action {
+    match rest {
+        _ if action.is_backoff() => action,
+        Rest::Nothing => action,
+        Rest::Unwritten => Action::backoff(),
+        // What runs by itself comes by again.
+        Rest::Later(_) if !action.is_await_change() => action,
+        Rest::Later(time) => Action::requeue(time),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a controller does with what it knows of its reconciles' writes.
 
-use super::{Controller, source::Source};
-use crate::{events::Recorder, reflector::Store, watcher};
+use super::{Controller, source::Source, teller::Teller};
+use crate::{Identity, events::Recorder, reflector::Store, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::{fmt::Debug, hash::Hash};
@@ -13,11 +13,22 @@ where
 {
     /// Who tells of reconcile loops with a Kubernetes event on their object: [`loops`](crate::loops).
     ///
-    /// By default it is a reporter called `homeostat`, with the client that watches the controller's
-    /// own kind; a controller of a stream has none.
+    /// By default it is a reporter with the [name](Self::named) of the program, with the client that watches
+    /// the controller's own kind; a controller of a stream has none.
     #[must_use]
     pub fn recorder(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(recorder);
+        self.recorder = Teller::Given(recorder);
+        self
+    }
+
+    /// Gives the program a name, as `site-operator`: the field manager of what runs of this controller write
+    /// without naming one, and the reporter of its events. See [`Identity`].
+    ///
+    /// With [`Tracked::named`](crate::client::Tracked::named) the client has a name already, and this is only
+    /// needed if controllers of one program are to go by different names.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.identity = Some(Identity::new(name));
         self
     }
 

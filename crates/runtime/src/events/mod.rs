@@ -30,7 +30,8 @@
 mod body;
 mod worker;
 
-use self::{body::Identity, worker::Shared};
+use self::{body::Identity as Told, worker::Shared};
+use crate::{Identity, client::identity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use std::{fmt, sync::Arc};
@@ -65,8 +66,8 @@ pub enum EventType {
 
 /// Who tells.
 ///
-/// `From<&str>` takes the name of the controller, and that of the host as the instance. `From<String>`
-/// takes only the name of the controller.
+/// The default is [this program](Identity), on this host. `From<&str>` takes the name of the controller,
+/// and that of the host as the instance. `From<String>` takes only the name of the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reporter {
     /// The name of the controller, like `example.com/website-controller`. A server wants a name of up
@@ -149,7 +150,7 @@ impl Recorder {
     ) -> Result<(), kube::Error> {
         let resource_version = reference.resource_version.clone();
         self.shared
-            .take_in(Identity::new(ev, reference), resource_version);
+            .take_in(Told::new(ev, reference), resource_version);
         Ok(())
     }
 
@@ -176,6 +177,18 @@ impl fmt::Debug for Recorder {
 }
 
 // === impl Reporter ===
+
+impl Default for Reporter {
+    fn default() -> Self {
+        Self::from(&identity())
+    }
+}
+
+impl From<&Identity> for Reporter {
+    fn from(program: &Identity) -> Self {
+        Self::from(&*program.reporter())
+    }
+}
 
 impl From<String> for Reporter {
     fn from(controller: String) -> Self {

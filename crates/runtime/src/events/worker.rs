@@ -191,15 +191,29 @@ impl Shared {
         let request = if told.known {
             let patch = Patch::Merge(json!({ "series": series(told) }));
             let name = name(told, &self.reporter, self.since);
-            request.patch(&name, &PatchParams::default(), &patch)
+            let params = PatchParams {
+                field_manager: Some(self.manager()),
+                ..PatchParams::default()
+            };
+            request.patch(&name, &params, &patch)
         } else {
             let body = serde_json::to_vec(&body(told, &self.reporter, self.since));
             request.create(
-                &PostParams::default(),
+                &PostParams {
+                    field_manager: Some(self.manager()),
+                    ..PostParams::default()
+                },
                 body.map_err(kube::Error::SerdeError)?,
             )
         };
         request.map_err(kube::Error::BuildRequest)
+    }
+
+    /// Who writes the events.
+    fn manager(&self) -> String {
+        crate::Identity::new(&self.reporter.controller)
+            .name()
+            .to_owned()
     }
 
     fn warn(&self, failure: Failure) {

@@ -1,6 +1,7 @@
 //! Deletes an object and waits until it is gone.
 
 use super::{await_condition, conditions};
+use crate::readable;
 use kube::{
     Api, Resource,
     api::{DeleteParams, Preconditions},
@@ -16,7 +17,7 @@ pub enum Error {
     #[error("deleted object has no UID to wait for")]
     NoUid,
     /// The object could not be deleted. One that does not exist is such an error (404).
-    #[error("failed to delete object: {0}")]
+    #[error("failed to delete object: {}", readable(.0))]
     Delete(#[source] kube::Error),
     /// The object is being deleted, but nobody could see it go.
     #[error("failed to wait for object to be deleted: {0}")]

@@ -1,7 +1,7 @@
 //! Paths, owners and differences.
 
 use crate::loops::difference::{differences, not_kept, place, put_back};
-use crate::loops::managed::{latest, owners};
+use crate::loops::managed::{owners, since, times};
 use crate::loops::{Path, Segment};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -174,6 +174,7 @@ fn what_the_server_has_put_back() {
     check(
         &live(1),
         expect![[r#"
+            .metadata.labels
             .spec.colour
             .spec.containers[name=app].policy
             .spec.replicas
@@ -183,6 +184,7 @@ fn what_the_server_has_put_back() {
     check(
         &live(2),
         expect![[r#"
+            .metadata.labels
             .spec.colour
             .spec.containers[name=app].policy
         "#]],
@@ -306,11 +308,43 @@ fn who_owns_what() {
         the whole object: one (Apply), two (Update of scale).
     "#]]
     .assert_eq(&told);
+}
 
-    let latest = |except| latest(&object, except).map(|manager| manager.name);
-    assert_eq!(latest(None), Some("one".into()));
-    assert_eq!(latest(Some("one")), Some("two".into()));
-    assert_eq!(super::super::managed::latest(&json!(1), None), None);
+/// Who has written since: whose time has moved on, others before oneself.
+#[test]
+fn who_has_written_since() {
+    let object = |times: &[(&str, u32)]| {
+        let entries = times.iter().map(|(manager, second)| {
+            json!({
+                "manager": manager, "operation": "Update", "time": format!("2026-01-01T00:00:{second:02}Z"),
+                "fieldsV1": {},
+            })
+        });
+        json!({ "metadata": { "managedFields": entries.collect::<Vec<_>>() } })
+    };
+    let before = times(&object(&[("me", 5), ("other", 3), ("creator", 1)]));
+    for (now, expected) in [
+        (
+            &[("me", 5), ("other", 6), ("creator", 1)][..],
+            Some("other"),
+        ),
+        (&[("me", 6), ("other", 6), ("creator", 1)], Some("other")),
+        (&[("me", 6), ("other", 3), ("creator", 1)], Some("me")),
+        (&[("me", 5), ("other", 3), ("new", 5)], Some("new")),
+        // Within a second it can only be guessed: not somebody whose last write is long ago.
+        (&[("me", 5), ("other", 3), ("creator", 1)], Some("me")),
+        (&[("me", 5), ("other", 5), ("creator", 1)], Some("other")),
+        (&[("other", 3)], Some("other")),
+        (&[], None),
+    ] {
+        let found = since(&before, &object(now), Some("me"));
+        assert_eq!(
+            found.map(|manager| manager.name).as_deref(),
+            expected,
+            "{now:?}"
+        );
+    }
+    assert_eq!(since(&before, &json!(1), Some("me")), None);
 }
 
 #[test]

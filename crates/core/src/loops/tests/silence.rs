@@ -280,10 +280,6 @@ fn the_same_is_applied_again() {
         apply(world);
         world.run(&[Cause::Own]);
     });
-    check(|world, _| {
-        apply(world);
-        world.run(&[Cause::Timer]);
-    });
     // Forty events of a roll-out, and then it rests.
     check(|world, n| {
         apply(world);

@@ -105,7 +105,8 @@ where
             object.reason = %describe(&causes, timer),
         );
         let known = Arc::clone(self.writes.covers());
-        let run = Arc::new(client::Run::new(known, self.loops.observes(&key)));
+        let run = client::Run::new(known, self.loops.observes(&key));
+        let run = Arc::new(run.named(self.config.identity.clone()));
         let active = Active {
             obj: Arc::clone(&obj),
             baseline,

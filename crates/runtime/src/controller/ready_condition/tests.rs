@@ -1,20 +1,23 @@
-use super::{Ending, Failure, Finding, concluded, finding, postponed, restored};
+use super::{Ending, Failure, Finding, Rest, concluded, finding, postponed, restored};
 use crate::{
-    Action, Classify, ErrorClass, conditions::Status, controller::Error, reflector::ObjectRef,
-    task::Completion,
+    Action, Classify, ErrorClass, controller::Error, reflector::ObjectRef, task::Completion,
 };
 use k8s_openapi::{
     api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp,
 };
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("attempt 7 failed")]
-struct Of(ErrorClass);
+struct Of(ErrorClass, Option<&'static str>);
 
 impl Classify for Of {
     fn classify(&self) -> ErrorClass {
         self.0.clone()
+    }
+
+    fn reason(&self) -> Option<Cow<'static, str>> {
+        self.1.map(Cow::Borrowed)
     }
 }
 
@@ -27,14 +30,14 @@ fn object(deleting: bool) -> ConfigMap {
 }
 
 fn failed(class: ErrorClass) -> Completion<Result<Action, Of>> {
-    Completion::Returned(Err(Of(class)))
+    Completion::Returned(Err(Of(class, None)))
 }
 
 fn returned(action: Action) -> Completion<Result<Action, Of>> {
     Completion::Returned(Ok(action))
 }
 
-/// The message of a permanent error is its own; the others are the same each time.
+/// The message of an error is its own, whatever its class.
 #[test]
 fn what_a_run_tells() {
     let transient = ErrorClass::Transient;
@@ -60,6 +63,11 @@ fn what_a_run_tells() {
             "Unknown/BackingOff",
             "Unknown/BackingOff",
         ),
+        (
+            Completion::Returned(Err(Of(ErrorClass::Transient, Some("InventoryDown")))),
+            "Unknown/InventoryDown",
+            "Unknown/InventoryDown",
+        ),
         (failed(ErrorClass::Conflict), "stays", "stays"),
         (failed(permanent), "False/InvalidSpec", "False/InvalidSpec"),
         (
@@ -83,7 +91,11 @@ fn what_a_run_tells() {
                     observed_generation,
                 } = finding;
                 assert_eq!(observed_generation, Some(3));
-                assert_eq!(message.contains('7'), status == Status::False, "{message}");
+                let fails = !matches!(
+                    completion,
+                    Completion::Returned(Ok(_)) | Completion::TimedOut(_)
+                );
+                assert_eq!(message.contains('7'), fails, "{message}");
                 format!("{}/{reason}", status.as_str())
             });
             assert_eq!(told, expected, "{completion:?}");
@@ -96,13 +108,23 @@ fn what_a_run_tells() {
 fn what_is_unwritten_is_tried_again() {
     let wait = Action::await_change();
     let floor = Action::backoff().at_least(Duration::from_secs(60));
-    assert_eq!(postponed(wait.clone(), false), wait);
-    assert_eq!(postponed(wait.clone(), true), Action::backoff());
-    assert_eq!(postponed(floor.clone(), true), floor);
-    let success = concluded(returned(wait), true).expect("it is a success");
+    let minute = Duration::from_secs(60);
+    let poll = Action::requeue(2 * minute);
+    for (action, rest, expected) in [
+        (&wait, Rest::Nothing, &wait),
+        (&wait, Rest::Unwritten, &Action::backoff()),
+        (&floor, Rest::Unwritten, &floor),
+        (&poll, Rest::Unwritten, &Action::backoff()),
+        (&wait, Rest::Later(minute), &Action::requeue(minute)),
+        (&floor, Rest::Later(minute), &floor),
+        (&poll, Rest::Later(minute), &poll),
+    ] {
+        assert_eq!(postponed(action.clone(), rest), *expected, "{rest:?}");
+    }
+    let success = concluded(returned(wait), Rest::Unwritten).expect("it is a success");
     assert_eq!(success, Action::backoff());
-    let failure = concluded(failed(ErrorClass::Conflict), true).expect_err("it is a failure");
-    assert!(failure.unwritten);
+    let failure = concluded(failed(ErrorClass::Conflict), Rest::Unwritten);
+    assert_eq!(failure.expect_err("it is a failure").rest, Rest::Unwritten);
 }
 
 /// The reader of the stream sees what it would see without conditions.
@@ -110,7 +132,8 @@ fn what_is_unwritten_is_tried_again() {
 fn errors_come_out_as_they_went_in() {
     let object = || Box::new(ObjectRef::from_obj(&object(false)).erase());
     let failed = |completion| {
-        let failure: Failure<Of> = concluded(completion, false).expect_err("it is a failure");
+        let failure: Failure<Of> =
+            concluded(completion, Rest::Nothing).expect_err("it is a failure");
         restored(Error::ReconcilerFailed(failure, object()))
     };
     let limit = Duration::from_secs(1);
@@ -121,12 +144,12 @@ fn errors_come_out_as_they_went_in() {
     let error = failed(self::failed(ErrorClass::Conflict));
     assert!(matches!(
         error,
-        Error::ReconcilerFailed(Of(ErrorClass::Conflict), _)
+        Error::ReconcilerFailed(Of(ErrorClass::Conflict, None), _)
     ));
 
     let failure = Failure {
         ending: Ending::<Of>::TimedOut(limit),
-        unwritten: false,
+        rest: Rest::Nothing,
     };
     assert_eq!(failure.to_string(), "took longer than 1s");
 }
