@@ -50,7 +50,7 @@ fn the_demo_tells_its_story() {
         "(again, after 0.4 s)",
         "(again, after 0.8 s)",
         "4. A spec that nobody can make true",
-        "Ready=False InvalidSpec",
+        "Reconciled=False InvalidSpec",
         "5. Somebody deletes a child",
         "removed Deployment blog",
         "created Deployment blog",

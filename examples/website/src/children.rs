@@ -1,14 +1,14 @@
 //! The objects that a site should have. Pure functions of the site.
 //!
 //! Names follow from the site's name, so that a reconcile that is interrupted and begins anew finds
-//! what it made before. Nothing in here is random, depends on the time, or on the order of a hash
+//! what it made before. Nothing in here is random (the token comes from outside, and is made once), depends on the time, or on the order of a hash
 //! map: the same site has the same children, always.
 
 use crate::{Theme, Website};
-use homeostat::children::fingerprint;
+use homeostat::children::{fingerprint, name};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Secret, Service},
 };
 use kube::ResourceExt;
 use serde::de::DeserializeOwned;
@@ -62,6 +62,14 @@ pub fn deployment(site: &Website) -> Deployment {
         },
     });
     child(site, json!({ "spec": spec }))
+}
+
+/// A token for links that show a page before it is published. It is made once.
+#[must_use]
+pub fn preview(site: &Website, token: &str) -> Secret {
+    let mut secret: Secret = child(site, json!({ "stringData": { "token": token } }));
+    secret.metadata.name = Some(name(&site.name_any(), "preview"));
+    secret
 }
 
 /// One address for all pods.

@@ -32,6 +32,8 @@ pub struct Config {
     pub resync: Duration,
     /// Limits and delays of the controller. Its defaults suit most.
     pub controller: homeostat::Config,
+    /// Makes the token of a new site; 16 random bytes in hexadecimal by default.
+    pub make_token: fn() -> String,
 }
 
 /// Counts what happens, for a metrics endpoint, a test or a demo.
@@ -66,6 +68,14 @@ impl Default for Config {
             domain: "example.com".into(),
             resync: Duration::from_secs(300),
             controller: homeostat::Config::default(),
+            make_token: random_token,
         }
     }
+}
+
+/// 16 bytes from the operating system's source of randomness.
+fn random_token() -> String {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).expect("every platform that runs this has a source of randomness");
+    format!("{:032x}", u128::from_be_bytes(bytes))
 }

@@ -9,6 +9,7 @@
 //!   created again is another site, and a late clean-up of the first must not touch the second's.
 
 use futures::future::{BoxFuture, FutureExt, ready};
+use homeostat::Classify;
 use std::{
     collections::BTreeMap,
     fmt::Debug,
@@ -26,13 +27,15 @@ pub trait Dns: Debug + Send + Sync {
 }
 
 /// Why the provider did not do what it should. Both may pass by themselves.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Classify)]
 pub enum DnsError {
     /// The provider does not answer.
     #[error("the DNS provider of {0} does not answer")]
+    #[classify(transient, reason = "DnsUnavailable")]
     Unavailable(String),
     /// The host is registered for another owner.
     #[error("the host {0} belongs to another site")]
+    #[classify(transient, reason = "HostTaken")]
     Taken(String),
 }
 

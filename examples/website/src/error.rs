@@ -15,7 +15,6 @@ pub enum Error {
     Child(#[from] children::Error),
     /// The provider comes back, or the other site gives the host up.
     #[error(transparent)]
-    #[classify(transient)]
     Dns(#[from] DnsError),
     /// Only a change of the spec helps.
     #[error(transparent)]
@@ -34,67 +33,31 @@ pub fn error_policy(site: Arc<Website>, error: &Error, ctx: Arc<Context>) -> Act
     classified(site, error, ctx)
 }
 
-impl Error {
-    /// How the error is shown in the status of the site: a reason, and a message for people.
-    ///
-    /// Both are the same for each attempt that fails in the same way, so that the status is written
-    /// once. That is why an API error is told by its code: its text may name a resource version or
-    /// a time. `None` for errors of which the status could not be written either.
-    #[must_use]
-    pub fn condition(&self) -> Option<(&'static str, String)> {
-        let reason = match self {
-            Self::KubeApi(source) | Self::Child(children::Error::Api { source, .. }) => {
-                return refusal(source);
-            }
-            Self::Dns(DnsError::Unavailable(_)) => "DnsUnavailable",
-            Self::Dns(DnsError::Taken(_)) => "HostTaken",
-            Self::Child(_) => "ChildTaken",
-            Self::Invalid(_) => "InvalidSpec",
-            Self::NoUid => return None,
-        };
-        Some((reason, self.to_string()))
-    }
-}
-
-/// What the server understood and said no to: not a conflict, and not too many requests.
-fn refusal(error: &kube::Error) -> Option<(&'static str, String)> {
-    let kube::Error::Api(status) = error else {
-        return None;
-    };
-    let (code, reason) = (status.code, &status.reason);
-    let message = format!("the API server refused a request: {code} {reason}");
-    matches!(code, 400 | 403 | 404 | 422).then_some(("Refused", message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
+    use homeostat::ErrorClass;
 
-    fn api(code: u16) -> Error {
-        let status = Status::failure("at revision 17", "SomeReason").with_code(code);
-        kube::Error::Api(status.boxed()).into()
-    }
-
+    /// What the condition of a site says.
     #[test]
-    fn the_status_tells_what_a_person_can_act_upon() {
-        let dns = |error: DnsError| Error::from(error);
-        for (error, reason) in [
-            (api(403), Some("Refused")),
-            (api(422), Some("Refused")),
-            (api(409), None),
-            (api(500), None),
+    fn each_error_has_its_reason() {
+        let invalid = InvalidSpec {
+            field: "spec.host",
+            problem: "is wrong".into(),
+        };
+        for (error, permanent, reason) in [
             (
-                dns(DnsError::Unavailable("x".into())),
-                Some("DnsUnavailable"),
+                Error::from(DnsError::Unavailable("x".into())),
+                false,
+                "DnsUnavailable",
             ),
-            (dns(DnsError::Taken("x".into())), Some("HostTaken")),
-            (Error::NoUid, None),
+            (Error::from(DnsError::Taken("x".into())), false, "HostTaken"),
+            (Error::from(invalid), true, "InvalidSpec"),
+            (Error::NoUid, true, "NoUid"),
         ] {
-            let (told, message) = error.condition().unzip();
-            assert_eq!(told, reason, "{error}");
-            let message = message.unwrap_or_default();
-            assert!(!message.contains("17"), "a message that changes: {message}");
+            let is_permanent = matches!(error.classify(), ErrorClass::Permanent { .. });
+            assert_eq!(is_permanent, permanent, "{error}");
+            assert_eq!(error.reason().as_deref(), Some(reason), "{error}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A sample operator, small enough to read in one sitting and complete enough to copy.
 //!
 //! A [`Website`] is a page and a host name. The operator makes it so: a config map with the page, a
-//! deployment that serves it, a service in front, and a record in the [`dns`], which is no object of
-//! Kubernetes and therefore needs a finalizer.
+//! deployment that serves it, a service in front, a secret token for previews, which is made once, and a record in
+//! the [`dns`], which is no object of Kubernetes and therefore needs a finalizer.
 //!
 //! # Where to look for what
 //!
@@ -28,7 +28,7 @@ pub mod validate;
 pub use self::{
     context::{Config, Context, Metrics},
     error::{Error, error_policy},
-    reconcile::{FINALIZER, clean_up, reconcile},
+    reconcile::{FINALIZER, RECONCILED, clean_up, reconcile},
     resource::{Theme, Website, WebsiteSpec, WebsiteStatus, crd, crd_yaml},
 };
 
@@ -36,7 +36,7 @@ use futures::{Stream, StreamExt};
 use homeostat::{Action, Controller, reflector::ObjectRef, watcher};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Secret, Service},
 };
 use kube::Api;
 use std::sync::Arc;
@@ -60,12 +60,13 @@ pub fn watches(ctx: &Context) -> Controller<Website> {
         Api::<Website>::all(client.clone()),
         watcher::Config::default(),
     )
-    // There is no filter on the generation here: only the event of a status tells of one that somebody else has
+    // There is no filter on the generation here, because the reconciler compares the status: only the event of a status tells of one that somebody else has
     // written, or that is there although the answer to our write was lost. A run that has seen it puts it right.
     // Whatever happens to a child wakes the site that owns it: a change by somebody else, its
     // deletion, and the deployment's progress.
     .owns(Api::<ConfigMap>::all(client.clone()), ours.clone())
     .owns(Api::<Deployment>::all(client.clone()), ours.clone())
+    .owns(Api::<Secret>::all(client.clone()), ours.clone())
     .owns(Api::<Service>::all(client.clone()), ours)
     .with_config(ctx.config.controller.clone())
 }
@@ -73,6 +74,7 @@ pub fn watches(ctx: &Context) -> Controller<Website> {
 /// The operator as a stream that tells of each run. It works as long as the stream is polled.
 pub fn controller(watches: Controller<Website>, ctx: Arc<Context>) -> impl Stream<Item = Run> {
     watches
+        .status_conditions(RECONCILED)
         .finalizer(FINALIZER)
         .run(reconcile, clean_up, error_policy, ctx)
 }
@@ -88,8 +90,7 @@ fn log(run: &Run) {
     match run {
         Ok((site, action)) => tracing::debug!(%site, ?action, "reconciled"),
         Err(error) => {
-            let cause = std::error::Error::source(error).map(ToString::to_string);
-            tracing::warn!(%error, cause, "not reconciled");
+            tracing::warn!(%error, "not reconciled");
         }
     }
 }

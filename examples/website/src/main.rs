@@ -106,7 +106,8 @@ async fn operate(args: &Args) -> Result<(), Trouble> {
     let url = config.cluster_url.to_string();
     // The controller knows what the operator writes by this client: runs wait until they can read it, and loops are
     // found.
-    let client = Tracked::client(config).map_err(Trouble::NoClient)?;
+    let named = Tracked::named(website::children::MANAGER);
+    let client = named.client(config).map_err(Trouble::NoClient)?;
     greet(&client, url).await?;
     await_definition(&client).await;
     let config = Config {

@@ -6,7 +6,7 @@
 
 use crate::{
     Context, Error, Website,
-    children::{MANAGER, deployment, page, service},
+    children::{MANAGER, deployment, page, preview, service},
     status::{self, Observed},
     validate,
 };
@@ -18,16 +18,19 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 /// their owner, and Kubernetes deletes them by itself.
 pub const FINALIZER: &str = "demo.homeostat.dev/dns";
 
+/// The condition that the controller keeps: whether the last reconcile went well, and if not, why. It says nothing of
+/// the pods; that is [`READY`](status::READY), which [`reconcile`] computes.
+pub const RECONCILED: &str = "Reconciled";
+
 /// Makes one site be as its spec wants it.
 ///
 /// # Errors
 ///
-/// The first thing that was in the way. It is shown in the status of the site as far as it says
-/// something to its author; [`error_policy`](crate::error_policy) says when to try again.
+/// The first thing that was in the way. The controller shows it in the condition [`RECONCILED`];
+/// [`error_policy`](crate::error_policy) says when to try again.
 pub async fn reconcile(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, Error> {
     ctx.metrics.reconciles.fetch_add(1, Relaxed);
-    let result = apply(&site, &ctx).await;
-    told(result, &site, &ctx).await
+    apply(&site, &ctx).await
 }
 
 /// Cleans up what Kubernetes does not. This may run more than once, and for a site that was never
@@ -38,8 +41,9 @@ pub async fn reconcile(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, 
 /// As with [`reconcile`]. The site stays until this succeeds.
 pub async fn clean_up(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, Error> {
     ctx.metrics.reconciles.fetch_add(1, Relaxed);
-    let result = unregister(&site, &ctx).await;
-    told(result, &site, &ctx).await
+    ctx.dns.keep(uid(&site)?, None).await?;
+    // Done: now the finalizer is removed, and the site goes.
+    Ok(Action::await_change())
 }
 
 async fn apply(site: &Website, ctx: &Context) -> Result<Action, Error> {
@@ -52,42 +56,19 @@ async fn apply(site: &Website, ctx: &Context) -> Result<Action, Error> {
     let page = children.apply(page(site)).await?;
     let deployment = children.apply(deployment(site)).await?;
     let service = children.apply(service(site)).await?;
+    // A token must stay as it was made, so this one is only used if there is none yet.
+    children
+        .create(preview(site, &(ctx.config.make_token)()))
+        .await?;
     ctx.dns.keep(uid(site)?, Some(&site.spec.host)).await?;
     let leaving = page.is_leaving() || deployment.is_leaving() || service.is_leaving();
-    let deployment = &*deployment;
-    write_status(
-        site,
-        ctx,
-        &Observed::Applied {
-            deployment,
-            leaving,
-        },
-    )
-    .await?;
+    let observed = Observed {
+        deployment: &deployment,
+        leaving,
+    };
+    write_status(site, ctx, &observed).await?;
     // Children wake us when something happens to them. The DNS does not, so look from time to time.
     Ok(Action::requeue(ctx.config.resync))
-}
-
-async fn unregister(site: &Website, ctx: &Context) -> Result<Action, Error> {
-    ctx.dns.keep(uid(site)?, None).await?;
-    // Done: now the finalizer is removed, and the site goes.
-    Ok(Action::await_change())
-}
-
-/// Tells in the status what went wrong. If that fails too, it is what has to be tried again: a permanent
-/// error that nobody can see would wait for ever.
-async fn told(
-    result: Result<Action, Error>,
-    site: &Website,
-    ctx: &Context,
-) -> Result<Action, Error> {
-    if let Err(error) = &result
-        && let Some((reason, message)) = error.condition()
-    {
-        let message = &message;
-        write_status(site, ctx, &Observed::Failed { reason, message }).await?;
-    }
-    result
 }
 
 /// Writes the status if there is something new to tell.

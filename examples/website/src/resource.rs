@@ -34,9 +34,9 @@ use serde::{Deserialize, Serialize};
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
     printcolumn(
-        name = "Reason",
+        name = "Reconciled",
         type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+        json_path = r#".status.conditions[?(@.type=="Reconciled")].reason"#
     ),
     printcolumn(
         name = "Age",
@@ -83,7 +83,8 @@ pub struct WebsiteStatus {
     pub url: Option<String>,
     /// How many pods can serve the page.
     pub ready_replicas: Option<i32>,
-    /// `Ready` says whether the site is as the spec wants it, and why not.
+    /// `Ready` says whether the pods serve the newest page, `Reconciled` whether the last reconcile went well, and
+    /// if not, why.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }

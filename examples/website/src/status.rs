@@ -4,26 +4,16 @@ use crate::{Website, WebsiteStatus};
 use homeostat::conditions::{self, NewCondition};
 use k8s_openapi::{api::apps::v1::Deployment, jiff::Timestamp};
 
-/// The condition that says whether a site is as its spec wants it.
+/// The condition that says whether the pods serve the newest page. It follows from the deployment.
 pub const READY: &str = "Ready";
 
-/// What a reconcile observed.
+/// What a reconcile observed that has written everything that the spec asks for.
 #[derive(Debug, Clone)]
-pub enum Observed<'a> {
-    /// Everything that the spec asks for was written.
-    Applied {
-        /// The deployment as it is now.
-        deployment: &'a Deployment,
-        /// Whether a child is still on its way out, and will be made anew.
-        leaving: bool,
-    },
-    /// Something was in the way.
-    Failed {
-        /// One word for programs.
-        reason: &'a str,
-        /// One sentence for people. The same for each attempt that fails in the same way.
-        message: &'a str,
-    },
+pub struct Observed<'a> {
+    /// The deployment as it is now.
+    pub deployment: &'a Deployment,
+    /// Whether a child is still on its way out, and will be made anew.
+    pub leaving: bool,
 }
 
 /// The status that a site should have. It is the present one if there is nothing new to tell.
@@ -32,33 +22,25 @@ pub fn desired(site: &Website, observed: &Observed<'_>, now: Timestamp) -> Websi
     let generation = site.metadata.generation;
     let mut status = site.status.clone().unwrap_or_default();
     status.observed_generation = generation;
-    // After a failure the last good state goes on: what could not be changed is still there.
-    if let Observed::Applied { deployment, .. } = observed {
-        let live = deployment.status.as_ref();
-        let ready = live.and_then(|live| live.ready_replicas).unwrap_or(0);
-        status.url = Some(format!("http://{}/", site.spec.host));
-        status.ready_replicas = Some(ready);
-    }
+    let live = observed.deployment.status.as_ref();
+    let ready_replicas = live.and_then(|live| live.ready_replicas).unwrap_or(0);
+    status.url = Some(format!("http://{}/", site.spec.host));
+    status.ready_replicas = Some(ready_replicas);
     let ready = ready(observed, site.spec.replicas).observed_generation(generation);
     conditions::set(&mut status.conditions, ready, now);
     status
 }
 
 fn ready(observed: &Observed<'_>, wanted: i32) -> NewCondition {
-    let (ready, reason, message) = match observed {
-        Observed::Applied { leaving: true, .. } => {
-            let message = "A child is being deleted and will be made anew".into();
-            (false, "Replacing", message)
-        }
-        Observed::Applied { deployment, .. } if is_rolled_out(deployment) => {
-            let message = format!("{wanted} of {wanted} replicas serve the page");
-            (true, "Serving", message)
-        }
-        Observed::Applied { .. } => {
-            let message = format!("{wanted} replicas are being rolled out");
-            (false, "Progressing", message)
-        }
-        Observed::Failed { reason, message } => (false, *reason, (*message).into()),
+    let (ready, reason, message) = if observed.leaving {
+        let message = "A child is being deleted and will be made anew".into();
+        (false, "Replacing", message)
+    } else if is_rolled_out(observed.deployment) {
+        let message = format!("{wanted} of {wanted} replicas serve the page");
+        (true, "Serving", message)
+    } else {
+        let message = format!("{wanted} replicas are being rolled out");
+        (false, "Progressing", message)
     };
     NewCondition::new(READY, ready, reason).message(&message)
 }
@@ -107,7 +89,7 @@ mod tests {
 
     /// `status reason` of the Ready condition.
     fn ready(site: &Website, deployment: &Deployment, leaving: bool) -> String {
-        let observed = Observed::Applied {
+        let observed = Observed {
             deployment,
             leaving,
         };
@@ -134,35 +116,5 @@ mod tests {
         }
         let leaving = ready(&site(1), &deployment(2, 1, [2, 2, 2]), true);
         assert_eq!(leaving, "False Replacing");
-    }
-
-    #[test]
-    fn a_failure_keeps_what_is_still_true() {
-        let (deployment, leaving) = (&deployment(2, 1, [2, 2, 2]), false);
-        let mut site = site(1);
-        let served = desired(
-            &site,
-            &Observed::Applied {
-                deployment,
-                leaving,
-            },
-            Timestamp::UNIX_EPOCH,
-        );
-        site.status = Some(served);
-        site.metadata.generation = Some(2);
-        let failed = Observed::Failed {
-            reason: "InvalidSpec",
-            message: "the host is wrong",
-        };
-        let status = desired(&site, &failed, Timestamp::UNIX_EPOCH);
-        assert_eq!(status.url.as_deref(), Some("http://blog.example.com/"));
-        assert_eq!(
-            (status.ready_replicas, status.observed_generation),
-            (Some(2), Some(2))
-        );
-        assert_eq!(
-            status.condition(READY).unwrap().message,
-            "the host is wrong"
-        );
     }
 }

@@ -15,7 +15,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{ConfigMap, Service},
+        core::v1::{ConfigMap, Secret, Service},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -32,7 +32,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use website::{
-    Config, Context, Error, FINALIZER, Website,
+    Config, Context, Error, FINALIZER, RECONCILED, Website,
     dns::{Dns, InMemoryDns},
     status::READY,
 };
@@ -267,10 +267,19 @@ impl Run {
 
 /// Status and reason of the Ready condition.
 fn condition(site: &Website) -> String {
+    condition_of(site, READY)
+}
+
+/// Those of the condition that the controller keeps.
+fn reconciled(site: &Website) -> String {
+    condition_of(site, RECONCILED)
+}
+
+fn condition_of(site: &Website, type_: &str) -> String {
     let condition = site
         .status
         .as_ref()
-        .and_then(|status| status.condition(READY));
+        .and_then(|status| status.condition(type_));
     condition
         .map(|condition| format!("{} {}", condition.status, condition.reason))
         .unwrap_or_default()
@@ -305,6 +314,12 @@ async fn a_site_converges() {
     assert_eq!(status.url.as_deref(), Some("http://blog.example.com/"));
     assert_eq!(status.ready_replicas, Some(1));
     let outcome = world.outcome("blog").await;
+    let site = world
+        .until("blog", |site: &Website| {
+            reconciled(site) == "True Reconciled"
+        })
+        .await;
+    assert_eq!(condition(&site), "True Serving");
     assert_eq!(outcome["finalizers"], json!([FINALIZER]));
     assert_eq!(outcome["owned"], json!([true, true, true]));
     assert_eq!(outcome["registered"], json!(true));
@@ -376,7 +391,7 @@ async fn an_outage_is_backed_off_from_per_site_and_recovered_from() {
         world.converged("shop").await;
         world
             .until("blog", |site: &Website| {
-                condition(site) == "False DnsUnavailable"
+                reconciled(site) == "Unknown DnsUnavailable"
             })
             .await;
         // What needs no DNS was done.
@@ -423,15 +438,18 @@ async fn a_permanent_error_is_told_once_and_waits_for_the_spec() {
         .await;
     let site = world
         .until("blog", |site: &Website| {
-            condition(site) == "False InvalidSpec"
+            reconciled(site) == "False InvalidSpec"
         })
         .await;
     let status = site.status.as_ref().unwrap();
+    let told = status.condition(RECONCILED).unwrap();
     assert_eq!(
-        status.condition(READY).unwrap().message,
+        told.message,
         r#"spec.host "blog.example.org" is not in the domain example.com"#
     );
-    assert_eq!(status.observed_generation, site.metadata.generation);
+    assert_eq!(told.observed_generation, site.metadata.generation);
+    // The pods do not care: they serve what they served.
+    assert_eq!(condition(&site), "True Serving");
     assert_eq!(
         status.url,
         before.status.unwrap().url,
@@ -454,6 +472,36 @@ async fn a_permanent_error_is_told_once_and_waits_for_the_spec() {
         None,
         "the former host is given up"
     );
+}
+
+/// A token is made once, and stays whatever happens: a change by somebody, a restart, a hundred runs.
+#[tokio::test(start_paused = true)]
+async fn the_token_is_made_once() {
+    let world = World::new().await;
+    let operator = world.operator();
+    let site = world.create("blog").await;
+    world.converged("blog").await;
+    let token = |secret: &Secret| secret.data.as_ref().unwrap()["token"].0.clone();
+    let made: Secret = world.api().get("blog-preview").await.unwrap();
+    assert_eq!(token(&made).len(), 32);
+    assert!(is_owned_by(&made, &site));
+    for _ in 0..10 {
+        world.force(&operator, "blog").await;
+    }
+    drop(operator);
+    let operator = world.operator();
+    world.force(&operator, "blog").await;
+    let kept: Secret = world.api().get("blog-preview").await.unwrap();
+    assert_eq!(kept.resource_version(), made.resource_version());
+    let theirs = json!({"stringData": {"token": "set by hand", "more": "x"}});
+    let changed: Secret = world.patch("blog-preview", theirs).await;
+    world.force(&operator, "blog").await;
+    let kept: Secret = world.api().get("blog-preview").await.unwrap();
+    assert_eq!(kept.resource_version(), changed.resource_version());
+    // One that is gone is made anew, with another content.
+    world.loses::<Secret>("blog-preview").await;
+    let anew: Secret = world.api().get("blog-preview").await.unwrap();
+    assert_ne!(token(&anew), token(&made));
 }
 
 /// Whatever somebody does to a child is put right.
@@ -543,14 +591,14 @@ async fn a_child_of_somebody_else_is_left_alone() {
     world.create("blog").await;
     let site = world
         .until("blog", |site: &Website| {
-            condition(site) == "False ChildTaken"
+            reconciled(site) == "Unknown ChildTaken"
         })
         .await;
     let message = &site
         .status
         .as_ref()
         .unwrap()
-        .condition(READY)
+        .condition(RECONCILED)
         .unwrap()
         .message;
     assert_eq!(message, "Service default/blog belongs to Namespace/default");
@@ -573,7 +621,7 @@ async fn deletion_waits_for_the_clean_up() {
     world.delete::<Website>("blog").await;
     sleep(10 * MINUTE).await;
     let waiting: Website = world.api().get("blog").await.unwrap();
-    assert_eq!(condition(&waiting), "False DnsUnavailable");
+    assert_eq!(reconciled(&waiting), "Unknown DnsUnavailable");
     assert_eq!(world.dns.owner_of("blog.example.com"), site.uid());
 
     world.dns.end_outage();
@@ -659,7 +707,7 @@ async fn a_crash_before_any_write_changes_nothing_in_the_end() {
         let crashed = world.operator();
         world.create("blog").await;
         sleep(MINUTE).await;
-        assert_eq!(fault.hits(), 1, "it got as far as patch {before}");
+        assert!(fault.hits() > 0, "it got as far as patch {before}");
         drop((fault, crashed));
 
         let _operator = world.operator();

@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::json;
 use std::time::Duration;
-use website::Website;
+use website::{RECONCILED, Website};
 
 /// A step of the story.
 struct Step {
@@ -98,7 +98,7 @@ pub(super) async fn play(stage: &Stage) -> Outcome {
 async fn appears(stage: &Stage) -> Result<(), String> {
     let name = stage.site.name_any();
     stage.apply(&stage.site).await?;
-    stage.until_ready(&name, "Serving").await
+    stage.until_serving(&name).await
 }
 
 async fn changes(stage: &Stage) -> Result<(), String> {
@@ -109,7 +109,7 @@ async fn changes(stage: &Stage) -> Result<(), String> {
     };
     stage.say(format!("set spec.replicas of {name} to {replicas}"));
     stage.change(&name, json!({ "replicas": replicas })).await?;
-    stage.until_ready(&name, "Serving").await?;
+    stage.until_serving(&name).await?;
     rolled_out(stage, &name).await
 }
 
@@ -134,7 +134,7 @@ async fn outage(stage: &Stage) -> Result<(), String> {
     stage
         .change(&name, json!({ "html": "<h1>Still here</h1>" }))
         .await?;
-    stage.until_ready(&name, "Serving").await?;
+    stage.until_serving(&name).await?;
     if stage.runs(&name).failed != before.failed {
         return Err(format!("the outage of {shop} must not concern {name}"));
     }
@@ -146,7 +146,7 @@ async fn outage(stage: &Stage) -> Result<(), String> {
     stage.say(format!(
         "brought the provider of {provider} back; the next attempt found it so"
     ));
-    stage.until_ready(shop, "Serving").await
+    stage.until_serving(shop).await
 }
 
 async fn invalid(stage: &Stage) -> Result<(), String> {
@@ -161,7 +161,9 @@ async fn invalid(stage: &Stage) -> Result<(), String> {
     let bad = "shop.in.another.domain";
     stage.say(format!("set spec.host of {shop} to {bad}"));
     stage.change(shop, json!({ "host": bad })).await?;
-    stage.until_ready(shop, "InvalidSpec").await?;
+    stage
+        .until_condition(shop, RECONCILED, "InvalidSpec")
+        .await?;
 
     // Its own write to the status wakes the operator once more; after that nothing does. The time is
     // long enough for three attempts, if there were any.
@@ -179,7 +181,7 @@ async fn invalid(stage: &Stage) -> Result<(), String> {
         "saw that for {quiet:?} nothing was tried again, and set it back to {good}"
     ));
     stage.change(shop, json!({ "host": good })).await?;
-    stage.until_ready(shop, "Serving").await
+    stage.until_serving(shop).await
 }
 
 async fn child_deleted(stage: &Stage) -> Result<(), String> {
@@ -194,7 +196,7 @@ async fn child_deleted(stage: &Stage) -> Result<(), String> {
     let what = format!("the return of Deployment {name}");
     stage.until::<Deployment>(&name, &what, recreated).await?;
     rolled_out(stage, &name).await?;
-    stage.until_ready(&name, "Serving").await
+    stage.until_serving(&name).await
 }
 
 /// Waits until all pods of a deployment are there.

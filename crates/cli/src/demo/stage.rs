@@ -29,7 +29,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
-use website::{Config, Context, Website, dns::InMemoryDns};
+use website::{Config, Context, Website, dns::InMemoryDns, status::READY};
 
 /// How long anything may take that the story waits for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -197,17 +197,27 @@ impl Stage {
             .map_err(|error| format!("{what} did not happen within {PATIENCE:?}: {error}"))
     }
 
-    /// Waits until a site's present spec is reached, or told to be out of reach, for this reason.
-    pub(super) async fn until_ready(&self, name: &str, reason: &'static str) -> Result<(), String> {
+    /// Waits until the pods of a site serve what its present spec says.
+    pub(super) async fn until_serving(&self, name: &str) -> Result<(), String> {
+        self.until_condition(name, READY, "Serving").await
+    }
+
+    /// Waits until a condition of a site has this reason, for its present spec.
+    pub(super) async fn until_condition(
+        &self,
+        name: &str,
+        type_: &'static str,
+        reason: &'static str,
+    ) -> Result<(), String> {
         let condition = move |site: Option<&Website>| {
             site.is_some_and(|site| {
-                let ready = site.status.as_ref().and_then(|it| it.condition("Ready"));
-                ready.is_some_and(|it| {
+                let condition = site.status.as_ref().and_then(|it| it.condition(type_));
+                condition.is_some_and(|it| {
                     it.reason == reason && it.observed_generation == site.metadata.generation
                 })
             })
         };
-        let what = format!("the condition Ready of {name} with reason {reason}");
+        let what = format!("the condition {type_} of {name} with reason {reason}");
         self.until::<Website>(name, &what, condition).await?;
         Ok(())
     }

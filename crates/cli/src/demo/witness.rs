@@ -5,13 +5,13 @@ use futures::{StreamExt, stream::BoxStream};
 use homeostat::{WatchStreamExt, utils::Change, watcher};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Secret, Service},
 };
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 use std::{collections::BTreeMap, fmt::Debug};
 use tokio::sync::watch;
-use website::{Website, children};
+use website::{RECONCILED, Website, children, status::READY};
 
 /// The versions of sites and their children, by kind and name.
 pub(super) type Seen = BTreeMap<(String, String), String>;
@@ -32,6 +32,7 @@ pub(super) async fn look(client: &Client) -> Result<Seen, kube::Error> {
     versions::<Website>(client, ListParams::default(), &mut seen).await?;
     versions::<ConfigMap>(client, ours(), &mut seen).await?;
     versions::<Deployment>(client, ours(), &mut seen).await?;
+    versions::<Secret>(client, ours(), &mut seen).await?;
     versions::<Service>(client, ours(), &mut seen).await?;
     Ok(seen)
 }
@@ -69,6 +70,7 @@ pub(super) async fn watch(client: Client, narrator: Narrator, seen: watch::Sende
         changes::<Website>(client.clone(), watcher::Config::default(), site),
         changes::<ConfigMap>(client.clone(), ours(), |_, _| None),
         changes::<Deployment>(client.clone(), ours(), deployment),
+        changes::<Secret>(client.clone(), ours(), |_, _| None),
         changes::<Service>(client, ours(), |_, _| None),
     ]);
     while let Some(happened) = told.next().await {
@@ -145,14 +147,15 @@ fn site(old: &Website, new: &Website) -> Option<(Who, String)> {
         let what = format!("put its finalizer on Website {name}, before anything else");
         return Some((Who::Operator, what));
     }
-    let ready = |site: &Website| {
-        let condition = site.status.as_ref()?.condition("Ready")?;
+    let told = |site: &Website, type_: &str| {
+        let condition = site.status.as_ref()?.condition(type_)?;
         let (status, reason, message) = (&condition.status, &condition.reason, &condition.message);
-        Some(format!("Ready={status} {reason}: {message}"))
+        Some(format!("{type_}={status} {reason}: {message}"))
     };
-    let (before, now) = (ready(old), ready(new));
-    let now = now.filter(|now| before.as_ref() != Some(now))?;
-    Some((Who::Operator, format!("wrote the status of {name}: {now}")))
+    let news = |type_| told(new, type_).filter(|now| told(old, type_).as_ref() != Some(now));
+    let news: Vec<String> = [READY, RECONCILED].into_iter().filter_map(news).collect();
+    let news = (!news.is_empty()).then(|| news.join("; "))?;
+    Some((Who::Operator, format!("wrote the status of {name}: {news}")))
 }
 
 fn deployment(old: &Deployment, new: &Deployment) -> Option<(Who, String)> {
