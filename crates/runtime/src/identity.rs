@@ -23,6 +23,7 @@ const CONNECTIONS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 ///   reconciler sends through a [tracked client](crate::client).
 /// - It is the user agent of a tracked client that has none.
 /// - It is the [reporter](crate::events::Reporter) of events by default.
+/// - The [holder](crate::leadership) of a lease has a name that begins with it.
 ///
 /// ```
 /// use homeostat::{client::Tracked, Identity};

@@ -120,7 +120,8 @@ impl LeaderElection {
     /// when it could not be renewed for 10 s, and an attempt every 2 s.
     ///
     /// Use a `client` of its own: one that waits for the answers to a thousand other requests cannot renew the lease
-    /// in time. Its identity is made of the host's name and of chance, so that no two lives of a program share it.
+    /// in time. Its identity is made of the [program's name](crate::Identity), the host's name and of chance, so that no
+    /// two lives of a program share it.
     pub fn new(client: Client, namespace: &str, name: impl Into<String>) -> Self {
         Self {
             leases: Api::namespaced(client, namespace),
@@ -130,7 +131,7 @@ impl LeaderElection {
         }
     }
 
-    /// Names this replica, in place of the host's name with a random part.
+    /// Names this replica, in place of the program's and the host's names with a random part.
     ///
     /// The name must be of this replica and this life of the process alone: two that share it would both lead.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {

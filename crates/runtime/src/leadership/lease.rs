@@ -1,6 +1,6 @@
 //! The lease as an object.
 
-use crate::clock;
+use crate::{client::identity, clock};
 use homeostat_core::lease::{Answer, Draft, Record as Content};
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -19,14 +19,14 @@ pub(super) struct Record {
     known: Option<Lease>,
 }
 
-/// A name that no other life of a program has: the host's name, which is the pod's, and a random part.
+/// A name that no other life of a program has: the program's name, the host's, which is the pod's, and a random part.
 pub(super) fn unique_identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_default();
-    let random = format!("{:016x}", fastrand::u64(..));
+    let (program, random) = (identity(), fastrand::u64(..));
     if host.is_empty() {
-        random
+        format!("{program}_{random:016x}")
     } else {
-        format!("{host}_{random}")
+        format!("{program}_{host}_{random:016x}")
     }
 }
 
