@@ -676,7 +676,7 @@ async fn a_password_is_made_once() {
     assert!(made.is_written());
     assert_eq!(text(&made, "password"), "first");
     assert_eq!(made.owner_references()[0].controller, Some(true));
-    assert_eq!(world.requests(), ["get", "create"]);
+    assert_eq!(world.requests(), ["get 404", "create"]);
 
     // Not even a change by somebody else is taken back.
     world
@@ -737,7 +737,10 @@ async fn two_replicas_agree_on_a_password() {
             ("fast".into(), "fast".into())
         );
         let requests = world.requests();
-        assert_eq!(requests, ["get", "get", "create", "create 409", "get"]);
+        assert_eq!(
+            requests,
+            ["get 404", "get 404", "create", "create 409", "get"]
+        );
     }
 }
 
