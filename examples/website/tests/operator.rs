@@ -407,6 +407,8 @@ async fn an_outage_is_backed_off_from_per_site_and_recovered_from() {
         let delays: Vec<_> = failed
             .windows(2)
             .map(|runs| (runs[1].at - runs[0].at).as_millis())
+            // The roll-out of the child lets the site look early, besides its delays.
+            .filter(|delay| *delay > 0)
             .collect();
         assert_eq!(delays, [200, 400, 800, 1600, 3200, 5000]);
         let requests = world.server.requests().take();

@@ -124,9 +124,9 @@ async fn outage(stage: &Stage) -> Result<(), String> {
     site.metadata.namespace = stage.site.namespace();
     stage.apply(&site).await?;
     let failures = stage.runs(shop).failed;
-    let what = "three failures of the second site";
+    let what = "four failures of the second site";
     stage
-        .until_runs(shop, what, |runs| runs.failed >= failures + 3)
+        .until_runs(shop, what, |runs| runs.failed >= failures + 4)
         .await?;
 
     let before = stage.runs(&name);
@@ -138,9 +138,9 @@ async fn outage(stage: &Stage) -> Result<(), String> {
     if stage.runs(&name).failed != before.failed {
         return Err(format!("the outage of {shop} must not concern {name}"));
     }
-    let what = "a fourth failure of the second site";
+    let what = "a fifth failure of the second site";
     stage
-        .until_runs(shop, what, |runs| runs.failed >= failures + 4)
+        .until_runs(shop, what, |runs| runs.failed >= failures + 5)
         .await?;
     stage.dns.end_outage();
     stage.say(format!(

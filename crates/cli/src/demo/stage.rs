@@ -398,6 +398,8 @@ async fn follow(
                     // It was no attempt: something else has made it look.
                     (true, Some(_)) => None,
                     (false, None) => Some(String::new()),
+                    // A child that changes lets it look early, besides its delays.
+                    (false, Some((since, _))) if since.elapsed() < FIRST_DELAY / 2 => None,
                     (false, Some((since, _))) => {
                         let pause = since.elapsed().as_secs_f64();
                         Some(format!(" (again, after {pause:.1} s)"))
