@@ -53,29 +53,27 @@ pub fn of_status(code: u16, reason: &str, message: &str) -> String {
 /// What an error of the API says, at the beginning of a text, and what follows after it.
 fn api_error(text: &str) -> Option<(String, &str)> {
     let told = &text[BEGIN.len()..];
-    let found = told.match_indices(DEBUG);
-    found
-        .filter_map(|(at, _)| {
-            let (before, debug) = told.split_at(at);
-            let debug = &debug[" (".len()..];
-            let end = end_of_struct(debug)?;
-            let after = debug[end..].strip_prefix(')')?;
-            let debug = &debug[..end];
-            let (reason, message) = (
-                text_in(debug, ", reason: ")?,
-                text_in(debug, ", message: ")?,
-            );
-            let code = number_in(debug, ", code: ")?;
-            // A message may itself tell of another error.
-            let same = before.strip_suffix(&*reason)?.strip_suffix(": ")? == message;
-            same.then(|| {
-                (
-                    readable(&of_status(code, &reason, &message)).into_owned(),
-                    after,
-                )
-            })
+    let mut found = told.match_indices(DEBUG);
+    found.find_map(|(at, _)| {
+        let (before, debug) = told.split_at(at);
+        let debug = &debug[" (".len()..];
+        let end = end_of_struct(debug)?;
+        let after = debug[end..].strip_prefix(')')?;
+        let debug = &debug[..end];
+        let (reason, message) = (
+            text_in(debug, ", reason: ")?,
+            text_in(debug, ", message: ")?,
+        );
+        let code = number_in(debug, ", code: ")?;
+        // A message may itself tell of another error.
+        let same = before.strip_suffix(&*reason)?.strip_suffix(": ")? == message;
+        same.then(|| {
+            (
+                readable(&of_status(code, &reason, &message)).into_owned(),
+                after,
+            )
         })
-        .next()
+    })
 }
 
 /// Where the value of a struct ends that a text begins with.
