@@ -52,6 +52,7 @@
 //! assert_eq!(queue.next(later), Next::WaitUntil(later + Duration::from_secs(60)));
 //! ```
 
+mod again;
 mod causes;
 mod config;
 mod end;

@@ -17,7 +17,9 @@
 //! - the next run of an object begins only when the controller's caches have seen what the run before
 //!   wrote ([`Config::wait_for_writes`](crate::Config::wait_for_writes));
 //! - an event that tells of the object's own write is known as such: it does not cut a backoff short;
-//! - the history of an object tells what its runs have written.
+//! - the history of an object tells what its runs have written;
+//! - a run that has read a [store](crate::reflector::Store#in-reconcilers) before it was complete cannot write, and
+//!   runs again when it is.
 //!
 //! # Guarantees
 //!
@@ -33,14 +35,15 @@
 //!
 //! # Caveats
 //!
-//! What a reconciler spawns with `tokio::spawn` is outside of its run; use [`spawn`](crate::spawn). What
-//! is written after the run has ended does not count for it.
+//! What a reconciler spawns with `tokio::spawn` or `spawn_blocking` is outside of its run; use
+//! [`spawn`](crate::spawn). What is written after the run has ended does not count for it.
 
 mod answer;
 mod body;
 mod flight;
 mod heard;
 mod log;
+mod refused;
 mod request;
 mod run;
 mod scan;
@@ -51,13 +54,14 @@ mod texts;
 mod write;
 
 pub use self::{
-    body::TrackedBody, request::Verb, service::TrackedService, settings::Settings, write::Write,
+    body::TrackedBody, refused::Refused, request::Verb, service::TrackedService,
+    settings::Settings, write::Write,
 };
 pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
     run::{
-        Noted, OwnRequest, Run, identity, in_run, in_run_now, keeping_run, noting_requests,
-        requests_noted, sign_by_default,
+        InRun, Noted, OwnRequest, Run, check_run, identity, in_run, in_run_now, keeping_run,
+        noting_requests, requests_noted, sign_by_default,
     },
     service::OwnPatience,
     write::Known,

@@ -57,6 +57,7 @@
 #[doc = include_str!("../../../docs/guide/loops.md")]
 #[doc = include_str!("../../../docs/guide/children.md")]
 #[doc = include_str!("../../../docs/guide/finalizers.md")]
+#[doc = include_str!("../../../docs/guide/several-controllers.md")]
 #[doc = include_str!("../../../docs/guide/testing.md")]
 mod documents {}
 

@@ -1,6 +1,6 @@
 //! One object on a server, for those who read and write it as JSON.
 
-use crate::client::{OwnRequest, sign_by_default};
+use crate::client::{OwnRequest, check_run, sign_by_default};
 use http::{Method, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
@@ -78,6 +78,7 @@ impl Target {
         params: &PatchParams,
         patch: &Patch<Value>,
     ) -> Result<Value, kube::Error> {
+        check_run()?;
         self.send(self.request().patch(&self.name, params, patch))
             .await
     }
@@ -85,6 +86,7 @@ impl Target {
     /// Carries out the operations of a JSON patch. The answer is not looked at: that the server says
     /// yes is enough.
     pub(crate) async fn json_patch(&self, operations: &Value) -> Result<(), kube::Error> {
+        check_run()?;
         let Self { client, url, name } = self;
         let mut request = http::Request::builder()
             .method(Method::PATCH)
@@ -106,6 +108,7 @@ impl Target {
         params: &PatchParams,
         patch: &Patch<Value>,
     ) -> Result<Value, kube::Error> {
+        check_run()?;
         let request = self.request();
         self.send(request.patch_subresource("status", &self.name, params, patch))
             .await
@@ -113,6 +116,7 @@ impl Target {
 
     /// Deletes the object. The answer is not looked at.
     pub(crate) async fn delete(&self, params: &DeleteParams) -> Result<(), kube::Error> {
+        check_run()?;
         let request = self.request().delete(&self.name, params);
         let request = request.map_err(kube::Error::BuildRequest)?;
         ask(&self.client, request).await.map(drop)

@@ -8,7 +8,8 @@ use self::world::{
     Asked, SECOND, Widget, World, delay, even_backoff, gaps, idle, is_delay, rule, wire::Cut,
 };
 use expect_test::expect;
-use homeostat::{Controller, watcher};
+use futures::StreamExt;
+use homeostat::{Controller, WatchStreamExt, reflector, watcher};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::{
     api::{
@@ -554,4 +555,32 @@ async fn silence_leaves_nothing_behind() {
     }
     assert_eq!(running.errors().len(), 20);
     assert_eq!(tasks(), before);
+}
+
+/// Section 11: idle watches that the server ends ten times, a minute apart, and no event in all that time: the controller
+/// is ready at every moment, runs nothing, and has nothing to tell.
+#[tokio::test(start_paused = true)]
+async fn idle_watches_that_end_leave_a_controller_ready() {
+    let world = World::new(&["a"]).await;
+    let (secrets, writer) = reflector::store::<Secret>();
+    let watch = watcher(world.all::<Secret>(), watcher::Config::default());
+    tokio::spawn(watch.reflect(writer).for_each(|_| std::future::ready(())));
+    let running = world.run(world.controller_of_both(), move |_, _| {
+        let _read = secrets.len();
+        async { idle() }
+    });
+    world.until(5.0).await;
+    assert_eq!(running.readiness.sources().len(), 3);
+    for minute in 1..=10 {
+        for second in 0..60 {
+            world.until(f64::from(minute * 60 + second)).await;
+            if second == 0 {
+                world.wire.cut_watches(Cut::Cleanly);
+            }
+            assert!(running.readiness.is_ready(), "{minute}:{second}");
+        }
+    }
+    let watches = world.asked(Verb::Watch, "widgets").len();
+    assert!(watches >= 11, "{watches}");
+    assert_eq!((running.successes(), running.errors()), (1, vec![]));
 }

@@ -8,7 +8,12 @@ mod world;
 use self::world::{
     Failure, MINUTE, SECOND, Widget, World, even_backoff, idle, rule, running::Running,
 };
-use homeostat::{Action, Config, Controller, reflector::ObjectRef};
+use futures::StreamExt;
+use homeostat::{
+    Action, Config, Controller, WatchStreamExt, error_policy,
+    reflector::{self, ObjectRef},
+    watcher,
+};
 use homeostat_apiserver::{Fault, Rule, Verb};
 use kube::ResourceExt;
 use std::{
@@ -234,4 +239,52 @@ async fn churn_leaves_nothing() {
     // The one that stays has not changed, so each of its runs saw the same.
     assert_eq!(alive, stays);
     assert_eq!(running.stored(), ["stays"]);
+}
+
+/// Section 10: a shared watch with two controllers ends at a signal, as documented at `for_shared_stream`.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn a_shared_watch_ends_with_its_controllers() {
+    let world = World::new(&["a"]).await;
+    let (reader, writer) = reflector::store::<Widget>();
+    let watch = watcher(world.all::<Widget>(), watcher::Config::default()).reflect(writer);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let controller = || {
+        let runs = Arc::clone(&runs);
+        let controller = Controller::for_shared_stream(reader.subscribe(), reader.clone());
+        controller.shutdown_on_signal().run(
+            move |_, _| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                async { idle() }
+            },
+            error_policy::backoff,
+            Arc::new(()),
+        )
+    };
+    let controllers = futures::future::join(
+        controller().for_each(|_| std::future::ready(())),
+        controller().for_each(|_| std::future::ready(())),
+    );
+    let program = tokio::spawn(async move {
+        tokio::select! {
+            _ = controllers => {}
+            () = watch.for_each(|_| std::future::ready(())) => {}
+        }
+    });
+    world.until(5.0).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    assert!(!program.is_finished());
+    let kill = format!("kill -TERM {}", std::process::id());
+    let killed = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(killed.unwrap().success());
+    // A signal takes real time to arrive, in which virtual time flies.
+    for _ in 0..100_000 {
+        if program.is_finished() {
+            break;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert!(program.is_finished());
 }

@@ -91,3 +91,20 @@ pub struct Counts {
     /// In [`State::Running`].
     pub running: usize,
 }
+
+// === impl Counts ===
+
+impl Counts {
+    /// Whether a key runs, or waits for a run that will come by itself.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let &Self {
+            waiting,
+            backing_off,
+            ready,
+            running,
+            parked: _,
+        } = self;
+        waiting + backing_off + ready + running > 0
+    }
+}

@@ -1,6 +1,7 @@
 //! Scripts with what the queue says to them. Each script goes through the model, too, so that the
 //! two have to agree on it.
 
+mod again;
 mod gates;
 mod model;
 mod rules;

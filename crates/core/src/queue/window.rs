@@ -20,6 +20,14 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// The window of what was put off for long enough.
+    pub(super) fn due(now: Time) -> Self {
+        Self {
+            start: now,
+            latest: now,
+        }
+    }
+
     /// The same, starting at `time`.
     pub(super) fn at(self, time: Time) -> Self {
         Self {

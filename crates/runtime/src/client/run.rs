@@ -3,15 +3,17 @@
 use super::{
     heard::{Ending, Heard},
     log::{Begun, Log},
+    refused::Refused,
     request::Target,
     write::{Known, Write},
 };
 use crate::identity::Identity;
+use crate::reflector::{Reader, Registry, Status, reading, reading_now};
 use bytes::Bytes;
 use http::Request;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU8, AtomicU32, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed},
 };
 use tokio::task::futures::TaskLocalFuture;
 
@@ -23,13 +25,16 @@ tokio::task_local! {
     static NOTED: Arc<AtomicU8>;
 }
 
-/// What one run of a reconciler has sent.
+/// What one run of a reconciler has sent, and whether it has read what was not complete.
 #[derive(Default)]
 pub(crate) struct Run {
+    reader: Arc<Reader>,
     requests: AtomicU32,
     reads: AtomicU32,
     /// Writes that were begun, whatever became of them.
     attempts: AtomicU32,
+    /// Whether a write was not sent.
+    refused: AtomicBool,
     log: Mutex<Log>,
     heard: Mutex<Heard>,
     known: Option<Arc<dyn Known>>,
@@ -39,14 +44,27 @@ pub(crate) struct Run {
     identity: Option<Identity>,
 }
 
+/// A future that is driven as a part of a run.
+pub(crate) type InRun<F> = TaskLocalFuture<Arc<Reader>, TaskLocalFuture<Arc<Run>, F>>;
+
 /// Drives `future` as a part of `run`.
-pub(crate) fn in_run<F: Future>(run: Arc<Run>, future: F) -> TaskLocalFuture<Arc<Run>, F> {
-    CURRENT.scope(run, future)
+pub(crate) fn in_run<F: Future>(run: Arc<Run>, future: F) -> InRun<F> {
+    reading(Arc::clone(&run.reader), CURRENT.scope(run, future))
 }
 
 /// Calls `f` as a part of `run`.
 pub(crate) fn in_run_now<T>(run: Arc<Run>, f: impl FnOnce() -> T) -> T {
-    CURRENT.sync_scope(run, f)
+    reading_now(Arc::clone(&run.reader), || CURRENT.sync_scope(run, f))
+}
+
+/// Fails if the run that the caller works for may not write, since it has read an incomplete store. Whoever writes
+/// for a reconciler asks this, so that it holds with clients that are not tracked as well.
+pub(crate) fn check_run() -> Result<(), Refused> {
+    let incomplete = |run: &Arc<Run>| run.incomplete().map(|store| Refused::because_of(store));
+    match CURRENT.try_with(incomplete).ok().flatten() {
+        Some(refused) => Err(refused),
+        None => Ok(()),
+    }
 }
 
 /// Drives `future` as a part of the run that the caller works for, if it does.
@@ -111,7 +129,8 @@ impl OwnRequest {
     pub(crate) fn begin<B>(request: &Request<B>) -> Self {
         // If the client is tracked, a request before this one has told so in most runs.
         let run = Run::current().filter(|run| run.requests() == 0);
-        Self(run.and_then(|run| Recording::of(run, request)))
+        let target = || Target::of(request);
+        Self(run.and_then(|run| Some(Recording::of(run, target()?))))
     }
 
     /// Records the write, which the server has accepted with this answer, unless the client has done so.
@@ -127,11 +146,15 @@ impl OwnRequest {
 
 impl Recording {
     /// Takes note of a request that is about to be sent. Only the writes of runs go on from there.
+    ///
+    /// # Errors
+    ///
+    /// It is a write of a run that must not write.
     pub(super) fn begin<B>(
         run: Option<&Arc<Run>>,
         request: &Request<B>,
         settled: bool,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, Refused> {
         let Some(run) = run.map(Arc::clone) else {
             let noted = if settled {
                 Noted::Settled
@@ -140,22 +163,28 @@ impl Recording {
             };
             // Without the task-local nobody asks.
             let _unasked = NOTED.try_with(|known| known.fetch_max(noted as u8, Relaxed));
-            return None;
+            return Ok(None);
         };
+        let target = Target::of(request);
+        if target.is_some()
+            && let Some(store) = run.incomplete()
+        {
+            run.refused.store(true, Relaxed);
+            return Err(Refused::because_of(store));
+        }
         run.requests.fetch_add(1, Relaxed);
-        let recording = Self::of(Arc::clone(&run), request);
+        let recording = target.map(|target| Self::of(Arc::clone(&run), target));
         if recording.is_none() {
             run.reads.fetch_add(1, Relaxed);
         }
-        recording
+        Ok(recording)
     }
 
     /// One of a request that writes.
-    fn of<B>(run: Arc<Run>, request: &Request<B>) -> Option<Self> {
-        let target = Target::of(request)?;
+    fn of(run: Arc<Run>, target: Target) -> Self {
         run.attempts.fetch_add(1, Relaxed);
         let begun = run.lock().begin(target, run.known.as_deref());
-        Some(Self { run, begun })
+        Self { run, begun }
     }
 
     /// Records the write, which the server has accepted with this answer.
@@ -167,9 +196,10 @@ impl Recording {
 // === impl Run ===
 
 impl Run {
-    /// A run that may ask `known` for what its writes found.
-    pub(crate) fn new(known: Arc<dyn Known>, observed: bool) -> Self {
+    /// A run that may ask `known` for what its writes found, and tells `registry` what it reads.
+    pub(crate) fn new(known: Arc<dyn Known>, observed: bool, registry: Arc<Registry>) -> Self {
         Self {
+            reader: Arc::new(Reader::of_run(registry)),
             known: Some(known),
             observed,
             ..Self::default()
@@ -189,6 +219,16 @@ impl Run {
     /// The run that the caller works for.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.try_with(Arc::clone).ok()
+    }
+
+    /// The first store that it has read before that was complete.
+    pub(crate) fn incomplete(&self) -> Option<&Arc<Status>> {
+        self.reader.incomplete()
+    }
+
+    /// Whether a tracked client was used.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.requests() > 0 || self.refused.load(Relaxed)
     }
 
     /// How many requests were sent, reads included.

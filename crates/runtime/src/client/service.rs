@@ -104,7 +104,8 @@ where
         Box::pin(async move {
             sender.sign(&mut request);
             let run = Run::current();
-            let mut recording = Recording::begin(run.as_ref(), &request, settled);
+            let recording = Recording::begin(run.as_ref(), &request, settled);
+            let mut recording = recording.map_err(kube::Error::from)?;
             let flight = run.map(|run| Flight::begin(run, &request));
             let path = flight.as_ref().map(|_| request.uri().clone());
             if let Some(recording) = &mut recording

@@ -237,7 +237,7 @@ async fn whether_a_write_has_changed_something_is_known_as_far_as_the_version_be
     let version: u64 = created.metadata.resource_version.unwrap().parse().unwrap();
     let changes = async |known: Option<Knowing>, values: &[&str]| {
         let run = Arc::new(match known {
-            Some(known) => Run::new(Arc::new(known), false),
+            Some(known) => Run::new(Arc::new(known), false, Arc::default()),
             None => Run::default(),
         });
         in_run(Arc::clone(&run), async {

@@ -9,7 +9,7 @@ use super::{
     source::{self, Signal},
 };
 use crate::{
-    reflector::{ObjectRef, Store},
+    reflector::{ObjectRef, Registry, Store},
     task::InPlace,
 };
 use futures::{Stream, StreamExt, TryFuture, TryStream, TryStreamExt, stream, stream::SelectAll};
@@ -24,7 +24,7 @@ use std::{fmt::Debug, hash::Hash, sync::Arc};
 /// reconciler's futures are driven by whoever polls the stream, and need not be `Send`.
 ///
 /// A run waits for `store` to have seen what the last run of the object wrote to the object itself
-/// ([`Config::wait_for_writes`]). For nothing else, because nobody says what fills the stores that are read.
+/// ([`Config::wait_for_writes`]), and so do the other stores that the reconciler [reads](Store#in-reconcilers).
 /// Requests do not say which version they are about, so none is known to come of an own write:
 /// [`Config::ignore_own_writes`] has no effect, and a loop of such requests looks like requests by others. A fight is
 /// seen.
@@ -64,6 +64,8 @@ where
     });
     let ready = source::store_ready(store.clone());
     let intake = stream::select(stream::once(ready), requests).map(|signal| (0, signal));
+    let registry = Registry::default();
+    registry.know(store.status());
     let covers = Covers::of(Cover::of_local_store(&store));
     let setup = Setup {
         dyntype: store.dyntype().clone(),
@@ -73,6 +75,7 @@ where
         unsynced: [0].into(),
         covers: Arc::new(covers),
         back: Arc::default(),
+        registry: Arc::new(registry),
         stops: SelectAll::new(),
         readiness: Readiness::default(),
         histories: Histories::default(),

@@ -112,10 +112,9 @@ impl Config {
     /// Without that a reconciler can read a cache as it was before its own write, and write once
     /// more: create a second child, say. The wait is over as soon as the caches are there, most often
     /// within milliseconds, and other objects do not wait. Only writes through a
-    /// [tracked client](crate::client) are known, and only these caches: the store of the
-    /// controller's own kind, its watches of owned and related kinds, and those that
-    /// [`Controller::reads`](super::Controller::reads) names. Objects that a watch does not select
-    /// are not waited for.
+    /// [tracked client](crate::client) are known, and these caches: the store of the controller's own kind, its
+    /// watches of owned and related kinds, and the stores that its runs
+    /// [read](crate::reflector::Store#in-reconcilers). Objects that a watch does not select are not waited for.
     ///
     /// Bounded, because a watch may be down: a run that reads too little is better than none. How often that
     /// happened is counted ([`Counts::overdue_waits`](super::Counts::overdue_waits)), and such a run is followed by

@@ -17,6 +17,9 @@ pub struct Counts {
     pub runs: u64,
     /// How many of them failed, panicked or took too long.
     pub failures: u64,
+    /// How many of them had read a store before its first list was complete, so that they do not count and were
+    /// repeated.
+    pub early_runs: u64,
     /// How many of them nothing but self-triggers have led to. A reconciler that has converged has none that
     /// writes.
     pub self_triggered_runs: u64,
@@ -47,6 +50,7 @@ pub(super) struct Counters {
     self_triggers: AtomicU64,
     runs: AtomicU64,
     failures: AtomicU64,
+    early_runs: AtomicU64,
     self_triggered_runs: AtomicU64,
     requests: AtomicU64,
     writes: AtomicU64,
@@ -64,6 +68,11 @@ impl Counters {
     pub(super) fn triggered(&self, by_itself: bool) {
         self.triggers.fetch_add(1, Relaxed);
         self.self_triggers.fetch_add(by_itself.into(), Relaxed);
+    }
+
+    /// A run has read a store before that was complete.
+    pub(super) fn came_early(&self) {
+        self.early_runs.fetch_add(1, Relaxed);
     }
 
     /// A run has ended, with this number of requests and writes.
@@ -104,6 +113,7 @@ impl Counters {
             self_triggers,
             runs,
             failures,
+            early_runs,
             self_triggered_runs,
             requests,
             writes,
@@ -119,6 +129,7 @@ impl Counters {
             self_triggers: self_triggers.load(Relaxed),
             runs: runs.load(Relaxed),
             failures: failures.load(Relaxed),
+            early_runs: early_runs.load(Relaxed),
             self_triggered_runs: self_triggered_runs.load(Relaxed),
             requests: requests.load(Relaxed),
             writes: writes.load(Relaxed),

@@ -4,7 +4,7 @@ use super::scope::Scope;
 use crate::{
     client::{Known, Write},
     progress::{Listener, Progress},
-    reflector::{Lookup, ObjectKey, Store},
+    reflector::{Lookup, ObjectKey, Read, Status, Store, Versions},
 };
 use homeostat_core::unseen::{Expected, Sight};
 use kube::Resource;
@@ -12,7 +12,7 @@ use std::{
     hash::Hash,
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -37,7 +37,9 @@ pub(super) trait View: Send + Sync {
 /// The caches of one controller. They join when the sources that fill them do.
 #[derive(Default)]
 pub(super) struct Covers {
-    covers: RwLock<Vec<(usize, Cover)>>,
+    caches: RwLock<Vec<(usize, Cover)>>,
+    /// The number of the next source.
+    next: AtomicUsize,
     /// Whether the client of the runs tells what they write.
     tracked: AtomicBool,
     pub(super) listener: Arc<Listener>,
@@ -67,21 +69,46 @@ pub(super) fn describe(unseen: &Unseen) -> String {
     }
 }
 
+/// What a store holds, as far as it is known what fills it.
+pub(super) fn scope_of(store: &Status) -> Scope {
+    match store.origin() {
+        Some(origin) => Scope::of(&origin),
+        None => Scope::unknown(store.group(), store.plural()),
+    }
+}
+
 // === impl Covers ===
 
 impl Covers {
     /// One cache, which the first source fills.
     pub(super) fn of(cover: Cover) -> Self {
         let covers = Self::default();
-        covers.add(0, cover);
+        covers.add(covers.number(), cover);
         covers
+    }
+
+    /// A number for one more source, or for one more store that is read.
+    pub(super) fn number(&self) -> usize {
+        self.next.fetch_add(1, Relaxed)
     }
 
     /// Takes in the cache that source number `source` fills.
     pub(super) fn add(&self, source: usize, cover: Cover) {
         cover.progress.listen(&self.listener);
-        let mut covers = self.covers.write().unwrap_or_else(PoisonError::into_inner);
-        covers.push((source, cover));
+        self.change(|covers| covers.push((source, cover)));
+    }
+
+    /// Takes in what a cache holds, which was not known before.
+    pub(super) fn set_scope(&self, source: usize, scope: &Scope) {
+        self.change(|covers| {
+            let of_source = covers.iter_mut().filter(|(other, _)| *other == source);
+            of_source.for_each(|(_, cover)| cover.scope = scope.clone());
+        });
+    }
+
+    /// Takes in that a cache changes no more.
+    pub(super) fn remove(&self, source: usize) {
+        self.change(|covers| covers.retain(|(other, _)| *other != source));
     }
 
     /// The caches that have not seen a write of a run of `run` yet and will. A later write of the same object
@@ -158,8 +185,13 @@ impl Covers {
         }
     }
 
+    fn change(&self, change: impl FnOnce(&mut Vec<(usize, Cover)>)) {
+        let mut caches = self.caches.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut caches);
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Vec<(usize, Cover)>> {
-        self.covers.read().unwrap_or_else(PoisonError::into_inner)
+        self.caches.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,6 +220,16 @@ impl Cover {
             scope: Scope::unknown(&K::group(dyntype), &K::plural(dyntype)),
             progress: store.progress(),
             view: Some(Arc::new(store.clone())),
+        }
+    }
+
+    /// A store that reconcilers were seen to read.
+    pub(super) fn of_read(read: &Read) -> Self {
+        let Read { status, versions } = read;
+        Self {
+            scope: scope_of(status),
+            view: Some(Arc::clone(versions) as Arc<dyn View>),
+            progress: status.progress(),
         }
     }
 
@@ -256,6 +298,16 @@ impl Written {
 }
 
 // === impl View ===
+
+impl View for Versions {
+    fn version(&self, key: &ObjectKey) -> Option<u64> {
+        Self::version(self, key)
+    }
+
+    fn shows(&self, key: &ObjectKey, uid: Option<&str>) -> bool {
+        Self::shows(self, key, uid)
+    }
+}
 
 impl<K> View for Store<K>
 where

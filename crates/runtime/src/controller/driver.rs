@@ -3,14 +3,18 @@
 //!
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
+mod life;
 mod loops;
+mod reads;
 mod runs;
 mod server;
 mod triggers;
 mod writes;
 
 use self::{
+    life::Life,
     loops::Loops,
+    reads::Reads,
     triggers::{Baseline, Told},
     writes::Writes,
 };
@@ -21,7 +25,7 @@ use super::{
 use crate::{
     client,
     events::Recorder,
-    reflector::{ObjectKey, ObjectRef, Store},
+    reflector::{ObjectKey, ObjectRef, Registry, Store},
     task::{Completion, Spawn},
 };
 use futures::{
@@ -47,10 +51,10 @@ use std::{
 };
 use tokio::{
     sync::Notify,
-    task::{futures::TaskLocalFuture, yield_now},
+    task::yield_now,
     time::{Instant, sleep_until},
 };
-use tracing::instrument::Instrumented;
+use tracing::{Span, instrument::Instrumented};
 
 /// How many signals are taken in before work is started again, so that neither starves the other.
 const BATCH: usize = 256;
@@ -89,12 +93,14 @@ where
     pub(super) dyntype: K::DynamicType,
     pub(super) config: Config,
     pub(super) intake: I,
-    /// Sources whose first list is waited for.
+    /// Sources that are waited for: until their first list is complete, or until they are followed.
     pub(super) unsynced: BTreeSet<usize>,
     /// The caches that the sources fill.
     pub(super) covers: Arc<Covers>,
     /// How the sources are told that the server may answer again.
     pub(super) back: Arc<Notify>,
+    /// The stores that runs and sources read.
+    pub(super) registry: Arc<Registry>,
     pub(super) stops: SelectAll<BoxStream<'static, Stop>>,
     pub(super) readiness: Readiness,
     pub(super) histories: Histories,
@@ -111,8 +117,8 @@ impl<Q, I: Stream<Item = (usize, Signal<Q>)> + Unpin> Intake<Q> for I {}
 /// An item of the controller's stream.
 pub(super) type Item<K, E, Q> = Result<(ObjectRef<K>, Action), Error<E, Q>>;
 
-/// The future of a reconciler, in its tracing span, and with what notes its writes.
-pub(super) type InSpan<Fut> = TaskLocalFuture<Arc<client::Run>, Instrumented<IntoFuture<Fut>>>;
+/// The future of a reconciler, in its tracing span, and with what notes its reads and writes.
+pub(super) type InSpan<Fut> = client::InRun<Instrumented<IntoFuture<Fut>>>;
 
 /// A running controller.
 pub(super) struct Driver<K, Q, I, S, R, P, Ctx, Fut>
@@ -134,8 +140,10 @@ where
     stops: SelectAll<BoxStream<'static, Stop>>,
     /// What the sources say; `None` when no source is left.
     intake: Option<ReadyChunks<I>>,
-    /// Sources whose first list is not complete and that have not failed yet.
+    /// Sources whose first list is not complete and that have not failed yet, or that are not followed yet.
     unsynced: BTreeSet<usize>,
+    reads: Reads,
+    life: Life,
     queue: Queue<ObjectKey, Cause>,
     writes: Writes,
     loops: Loops,
@@ -150,6 +158,8 @@ where
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// When the queue wants to be asked again.
     wake: Option<Time>,
+    /// Whether it was told to stop.
+    closing: bool,
     /// When runs are cancelled, once the controller stops.
     deadline: Option<Time>,
     /// How many events were handled since others had their turn.
@@ -170,6 +180,7 @@ struct Active<K> {
     timer: Option<Timer>,
     /// What may be events of its own writes.
     deferred: Vec<Told>,
+    span: Span,
 }
 
 /// A run and its key.
@@ -187,11 +198,13 @@ enum Event<E, Q> {
     Finished(ObjectKey, Completion<Result<Action, E>>),
     /// The queue wants to be asked.
     Woken,
-    /// A cache that is waited for has moved on.
+    /// A cache that is waited for has moved on, or something about a store that runs read has changed.
     CacheMoved,
     Stop(Stop),
     /// The time that runs had to end is over.
     Overdue,
+    /// Caches are waited for so long that somebody should hear of it.
+    WaitIsLong,
 }
 
 // === impl Running ===
@@ -228,6 +241,7 @@ where
             unsynced,
             covers,
             back,
+            registry,
             stops,
             readiness,
             histories,
@@ -237,15 +251,18 @@ where
         histories.begin(origin);
         let concurrency = usize::try_from(config.queue.concurrency).unwrap_or(usize::MAX);
         let outages = outage::Config::default().with_concurrency(concurrency);
-        Self {
+        let life = Life::new(K::kind(&dyntype).into_owned());
+        let driver = Self {
             store,
             dyntype,
+            life,
             hooks,
             readiness,
             histories,
             stops,
             intake: Some(intake.ready_chunks(BATCH)),
             unsynced,
+            reads: Reads::new(registry),
             queue: Queue::new(&config.queue),
             writes: Writes::new(covers, config.wait_for_writes),
             loops: Loops::new(config.loops.clone(), recorder),
@@ -259,18 +276,24 @@ where
             failing: BTreeMap::new(),
             results: VecDeque::new(),
             wake: None,
+            closing: false,
             deadline: None,
             handled: 0,
             unheard: 0,
             origin,
             random: fastrand::Rng::new(),
-        }
+        };
+        driver.tell_started();
+        driver
     }
 
     /// The controller's stream.
     pub(super) fn into_stream(self) -> impl Stream<Item = Item<K, Fut::Error, Q>> {
         stream::unfold(self, |mut driver| async move {
-            let item = driver.next_item().await?;
+            let Some(item) = driver.next_item().await else {
+                driver.tell_stopped();
+                return None;
+            };
             Some((item, driver))
         })
     }
@@ -316,7 +339,8 @@ where
 
     /// Whether nothing runs and nothing will, once what is due was started.
     fn is_over(&self) -> bool {
-        self.runs.is_empty() && self.intake.is_none() && self.wake.is_none()
+        let waits = self.reads.are_awaited() && !self.closing && self.queue.counts().is_busy();
+        self.runs.is_empty() && self.intake.is_none() && self.wake.is_none() && !waits
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
@@ -332,6 +356,7 @@ where
             }
         }
         let (wake, deadline) = (self.instant(self.wake), self.instant(self.deadline));
+        let (waits, long) = (self.life.next().is_some(), self.instant(self.life.next()));
         let intake = async {
             match &mut self.intake {
                 Some(intake) => Some(intake.next().await),
@@ -339,6 +364,7 @@ where
             }
         };
         let covers = Arc::clone(self.writes.covers());
+        let bell = self.reads.bell();
         tokio::select! {
             biased;
             Some(stop) = self.stops.next() => Event::Stop(stop),
@@ -348,7 +374,8 @@ where
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
             // What the cache told is taken in before, so that it leads to one run with the wait's end.
             () = covers.listener.moved(), if self.writes.are_awaited() => Event::CacheMoved,
-            else => Event::SourcesEnded,
+            () = bell.heard() => Event::CacheMoved,
+            () = sleep_until(long), if waits && !self.closing => Event::WaitIsLong,
         }
     }
 
@@ -370,13 +397,16 @@ where
                 let now = self.now();
                 self.queue.drain(now);
             }
+            Event::WaitIsLong => self.tell_waiting(),
             Event::Stop(Stop::Gracefully) => {
+                self.tell_stopping(false);
                 self.close();
                 let timeout = self.config.shutdown_timeout;
                 let deadline = timeout.map(|timeout| self.now() + timeout);
                 self.deadline = self.deadline.or(deadline);
             }
             Event::Stop(Stop::Now) => {
+                self.tell_stopping(true);
                 self.close();
                 self.cancel_runs();
             }
@@ -386,12 +416,14 @@ where
 
     /// Takes in nothing more and starts nothing more.
     fn close(&mut self) {
+        self.closing = true;
         self.queue.close();
         self.intake = None;
     }
 
     /// Drops the runs, and says so for each.
     fn cancel_runs(&mut self) {
+        self.tell_cancelled();
         self.deadline = None;
         self.runs.clear();
         for (key, active) in std::mem::take(&mut self.running) {

@@ -56,6 +56,9 @@ pub struct PastRun {
     pub self_triggered: bool,
     /// The text of its error, if it failed.
     pub error: Option<String>,
+    /// What the store holds that it read before the store's first list was complete: the run did not count, and was
+    /// repeated when it was.
+    pub not_ready: Option<String>,
     /// How many requests it sent through a [tracked client](crate::client).
     pub requests: u32,
     /// How many of them were reads.
@@ -130,6 +133,7 @@ pub(super) struct Record {
     pub(super) causes: Causes<Cause>,
     pub(super) timer: Option<Timer>,
     pub(super) error: Option<String>,
+    pub(super) not_ready: Option<String>,
     pub(super) requests: u32,
     pub(super) reads: u32,
     pub(super) writes: Vec<Write>,
@@ -176,6 +180,9 @@ impl Histories {
     }
 
     pub(super) fn finished(&self, key: &ObjectKey, mut record: Record, standing: Standing) {
+        if record.not_ready.is_some() {
+            self.counters.came_early();
+        }
         self.counters.finished(
             record.is_self_triggered(),
             record.error.is_some(),
@@ -308,6 +315,7 @@ impl Record {
             reason: describe(&self.causes, self.timer),
             self_triggered: self.is_self_triggered(),
             error: self.error.clone(),
+            not_ready: self.not_ready.clone(),
             requests: self.requests,
             reads: self.reads,
             writes: self.writes.clone(),
@@ -375,9 +383,12 @@ impl fmt::Display for PastRun {
         let plural = if requests == 1 { "" } else { "s" };
         write!(f, "{} ago: {}", Length(self.ago), self.reason)?;
         write!(f, "; took {took}, {requests} request{plural}")?;
-        match &self.error {
-            Some(error) => writeln!(f, "; failed: {error}")?,
-            None => writeln!(f)?,
+        match (&self.error, &self.not_ready) {
+            (Some(error), _) => writeln!(f, "; failed: {error}")?,
+            (None, Some(store)) => {
+                writeln!(f, "; too early: the store of {store} was not complete")?;
+            }
+            (None, None) => writeln!(f)?,
         }
         for write in &self.writes {
             writeln!(f, "  {write}")?;
@@ -471,6 +482,7 @@ mod tests {
             causes: Causes::default(),
             timer: None,
             error: None,
+            not_ready: None,
             requests: run.requests(),
             reads: run.reads(),
             writes: run.take_writes(),

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     client::{self, Noted},
     recovery,
+    reflector::{Reader, Registry, reading},
     task::{self, Task},
     utils::Backoff,
 };
@@ -36,6 +37,8 @@ pub(super) struct Intake {
     tasks: Vec<Task<()>>,
     /// Where the caches of sources are entered.
     covers: Arc<Covers>,
+    /// Where it is noted which stores they read.
+    registry: Arc<Registry>,
     pauses: Option<Pauses>,
     /// How sources are told that the server may answer again.
     back: Arc<Notify>,
@@ -57,6 +60,7 @@ impl Intake {
         pauses: Option<Pauses>,
         covers: Arc<Covers>,
         back: Arc<Notify>,
+        registry: Arc<Registry>,
     ) -> Self {
         let (sender, signals) = mpsc::channel(SIGNALS);
         let mut intake = Self {
@@ -65,6 +69,7 @@ impl Intake {
             joining,
             tasks: Vec::new(),
             covers,
+            registry,
             pauses,
             back,
             told: Arc::new(Once::new()),
@@ -77,16 +82,21 @@ impl Intake {
 
     /// Starts a source and gives it its number.
     fn join(&mut self, mut source: Source) -> usize {
-        let number = self.tasks.len();
+        let number = self.covers.number();
+        if let Some(store) = &source.store {
+            self.registry.know(store);
+        }
         if let Some(cover) = source.cover.take() {
             self.covers.add(number, cover);
         }
         if let Some(sender) = self.sender.clone() {
             let told = Arc::clone(&self.told);
-            let forward = forward(number, source, sender, self.pauses.clone(), told);
+            let registry = Arc::clone(&self.registry);
+            let forward = forward(number, source, sender, self.pauses.clone(), told, registry);
+            let reader = Reader::of_source(Arc::clone(&self.registry));
+            let forward = reading(Arc::new(reader), client::noting_requests(forward));
             let forward = recovery::told_by(Arc::clone(&self.back), forward);
-            self.tasks
-                .push(task::start(client::noting_requests(forward)));
+            self.tasks.push(task::start(forward));
         }
         number
     }
@@ -121,8 +131,24 @@ async fn forward(
     sender: mpsc::Sender<(usize, Signal)>,
     pauses: Option<Pauses>,
     told: Arc<Once>,
+    registry: Arc<Registry>,
 ) {
-    while let Some(signal) = source.signals.next().await {
+    // A poll comes to the stores that the source follows, and from then on they are waited for.
+    let mut first = Some(futures::poll!(source.signals.next()));
+    if !source.syncs && sender.send((number, Signal::Started)).await.is_err() {
+        return;
+    }
+    loop {
+        let signal = match first.take() {
+            Some(Poll::Ready(signal)) => signal,
+            Some(Poll::Pending) | None => source.signals.next().await,
+        };
+        let Some(signal) = signal else {
+            return;
+        };
+        if source.asks && !matches!(client::requests_noted(), Noted::Nothing) {
+            registry.set_tracked();
+        }
         if source.asks && matches!(signal, Signal::Synced) {
             tell_client(&source.label, client::requests_noted(), &told);
         }
@@ -183,6 +209,7 @@ impl Pauses {
             | Signal::Gone(_)
             | Signal::ObjectFailed(_)
             | Signal::StoreLost(_)
+            | Signal::Started
             | Signal::Joined { .. } => None,
         }
     }

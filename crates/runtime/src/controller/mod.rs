@@ -32,7 +32,7 @@ use self::{
 };
 use crate::{
     Identity, Predicate, WatchStreamExt,
-    reflector::{ObjectRef, Store, store::Writer},
+    reflector::{ObjectRef, Registry, Store, store::Writer},
     task::InTasks,
     utils::{Backoff, WatchItem},
     watcher,
@@ -107,7 +107,10 @@ pub use self::{
 /// - No wake-up is lost: after the last change of an object, or of one that it owns, it is
 ///   reconciled with a state that includes the change.
 /// - Nothing runs before the caches of all watches are complete; a watch that fails meanwhile is no
-///   longer waited for.
+///   longer waited for. Stores are waited for until they are complete, however long their watches fail: the
+///   controller's own, those whose streams it follows, and from the first read on every other one that the
+///   reconciler reads. A run that was the first to read a store, and too early, does no harm and is repeated:
+///   see [`Store`](Store#in-reconcilers).
 /// - Each watch fails and recovers by itself. Its errors are items of the stream, and the stream
 ///   goes on.
 /// - An object that is gone when its turn comes is not reconciled, and that is no error.
@@ -116,6 +119,13 @@ pub use self::{
 ///   labels, annotations, finalizers, the mark of its deletion, or another object under its name); at once and
 ///   then [spaced](Config::early) by a change of a related object. What its own runs write does not run it. The
 ///   same holds after an error that waits for a change.
+///
+/// # Logs
+///
+/// At level `info` the log tells of a controller's life: that it started and with which watches, that its caches are
+/// complete, which watch fails and that it works again, and the steps of its end. At `debug` it tells of each run, in the
+/// span `reconciling object`: outcome, duration, requests, writes, and when the next one is due. kube's client tells of
+/// requests that fail on its own, at `error`; a filter like `info,kube_client=off` leaves that out.
 ///
 /// # Caveats
 ///
@@ -249,14 +259,20 @@ where
     ///     let (reader, writer) = reflector::store();
     ///     let watch = watcher(api, watcher::Config::default()).reflect(writer);
     ///     let first = Controller::for_shared_stream(reader.subscribe(), reader.clone())
+    ///         .shutdown_on_signal()
     ///         .run(reconcile, error_policy::backoff, Arc::new(()));
     ///     let second = Controller::for_shared_stream(reader.subscribe(), reader)
+    ///         .shutdown_on_signal()
     ///         .run(reconcile, error_policy::backoff, Arc::new(()));
-    ///     futures::join!(
-    ///         watch.for_each(|_| std::future::ready(())),
+    ///     let controllers = futures::future::join(
     ///         first.for_each(|_| std::future::ready(())),
     ///         second.for_each(|_| std::future::ready(())),
     ///     );
+    ///     // The controllers end at a signal. The watch has no end of its own, so it ends with them.
+    ///     tokio::select! {
+    ///         _ = controllers => {}
+    ///         () = watch.for_each(|_| std::future::ready(())) => {}
+    ///     }
     /// }
     /// ```
     #[must_use]
@@ -711,20 +727,28 @@ where
             }
         };
         all.extend(sources);
-        for source in &all {
-            readiness.join(source.label.clone(), source.syncs);
+        for (number, source) in all.iter().enumerate() {
+            readiness.join(number, source.label.clone(), source.syncs);
         }
-        let unsynced = (0..).zip(&all).filter(|(_, source)| source.syncs);
-        let unsynced = unsynced.map(|(index, _)| index).collect();
+        let unsynced = (0..all.len()).collect();
         let back = Arc::<Notify>::default();
+        let registry = Arc::<Registry>::default();
         Setup {
             store,
             dyntype,
             config,
             unsynced,
-            intake: Intake::start(all, joining, pauses, Arc::clone(&covers), Arc::clone(&back)),
+            intake: Intake::start(
+                all,
+                joining,
+                pauses,
+                Arc::clone(&covers),
+                Arc::clone(&back),
+                Arc::clone(&registry),
+            ),
             back,
             covers,
+            registry,
             stops,
             readiness,
             histories,

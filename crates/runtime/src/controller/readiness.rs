@@ -1,6 +1,7 @@
 //! Whether a controller sees everything that it needs to see.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -9,10 +10,12 @@ use std::{
 /// Tells whether a controller is ready, and what it waits for. Clones see the same.
 ///
 /// A controller is ready when each of its watches has a complete cache and none is failing, and it is not
-/// [stuck](Self::stuck).
+/// [stuck](Self::stuck). The stores that its reconciler reads count as well, whoever fills them: `store of secrets in
+/// all namespaces`.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
-    sources: Arc<Mutex<Vec<SourceStatus>>>,
+    /// By their numbers.
+    sources: Arc<Mutex<BTreeMap<usize, SourceStatus>>>,
     stuck: Arc<Mutex<Vec<StuckRun>>>,
 }
 
@@ -67,7 +70,7 @@ impl Readiness {
         let sources = self.lock();
         !sources.is_empty()
             && sources
-                .iter()
+                .values()
                 .all(|source| source.synced && source.last_error.is_none())
             && self.lock_stuck().is_empty()
     }
@@ -88,21 +91,27 @@ impl Readiness {
     /// The state of each watch. Before the controller runs there is none.
     #[must_use]
     pub fn sources(&self) -> Vec<SourceStatus> {
-        self.lock().clone()
+        self.lock().values().cloned().collect()
     }
 
-    /// Adds a source. Sources are added in the order of their numbers.
-    pub(super) fn join(&self, name: String, syncs: bool) {
-        self.lock().push(SourceStatus {
+    /// Adds a source.
+    pub(super) fn join(&self, source: usize, name: String, syncs: bool) {
+        let status = SourceStatus {
             name,
             synced: !syncs,
             last_error: None,
-        });
+        };
+        self.lock().insert(source, status);
+    }
+
+    /// Takes a source away.
+    pub(super) fn leave(&self, source: usize) {
+        self.lock().remove(&source);
     }
 
     /// Changes the state of a source with `change`.
     pub(super) fn update(&self, source: usize, change: impl FnOnce(&mut SourceStatus)) {
-        if let Some(status) = self.lock().get_mut(source) {
+        if let Some(status) = self.lock().get_mut(&source) {
             change(status);
         }
     }
@@ -111,7 +120,7 @@ impl Readiness {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<SourceStatus>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, SourceStatus>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@ use self::writer::{Rest, Writer};
 use super::{Action, Controller, Error};
 use crate::{
     Classify, ErrorClass,
+    client::check_run,
     conditions::{NewCondition, Status},
     readable,
     reflector::ObjectRef,
@@ -208,6 +209,8 @@ where
                 let completion = run.await;
                 // Without the finalizer there was no reconcile yet that could have succeeded.
                 let told = held || !matches!(completion, Completion::Returned(Ok(_)));
+                // A run that has read an incomplete store does not count.
+                let told = told && check_run().is_ok();
                 let finding = finding(&completion, &*obj).filter(|_| told);
                 let rest = match finding {
                     Some(finding) => writer.write(&obj, finding).await,

@@ -74,6 +74,7 @@ impl Source {
             label,
             syncs: true,
             cover: Some(cover),
+            store: None,
             asks: true,
             signals: signals.boxed(),
         }

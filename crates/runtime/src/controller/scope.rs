@@ -1,6 +1,6 @@
 //! Which objects a cache holds.
 
-use crate::{client::Write, watcher};
+use crate::{client::Write, watcher::Origin};
 use kube::core::{Expression, Selector, SelectorExt};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -36,26 +36,27 @@ struct Field {
 // === impl Scope ===
 
 impl Scope {
-    /// What a watch in `namespace` delivers.
-    pub(super) fn new(
-        group: &str,
-        resource: &str,
-        namespace: Option<&str>,
-        config: &watcher::Config,
-    ) -> Self {
-        let labels = config.label_selector.as_deref().unwrap_or_default();
-        let fields = config.field_selector.as_deref().unwrap_or_default();
+    /// What a watch delivers.
+    pub(super) fn of(origin: &Origin) -> Self {
+        let Origin {
+            target,
+            label_selector,
+            field_selector,
+            ..
+        } = origin;
+        let labels = label_selector.as_deref().unwrap_or_default();
+        let fields = field_selector.as_deref().unwrap_or_default();
         let selection = match (self::labels(labels), self::fields(fields)) {
             (Some(labels), Some(fields)) => Selection::Of {
-                namespace: namespace.map(str::to_owned),
+                namespace: target.namespace.clone(),
                 labels,
                 fields,
             },
             (None, _) | (_, None) => Selection::Unknown,
         };
         Self {
-            group: group.to_owned(),
-            resource: resource.into(),
+            group: target.group.clone(),
+            resource: (&*target.plural).into(),
             selection,
         }
     }

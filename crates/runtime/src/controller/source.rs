@@ -14,10 +14,10 @@ use crate::{
     predicate::{changes_desired_state, matters},
     progress::Progress,
     reflector::{
-        ObjectKey, ObjectRef, Store,
+        ObjectKey, ObjectRef, Status, Store,
         store::{ObjectChange, Writer, WriterDropped},
     },
-    watcher::{self, Observation},
+    watcher::{self, Heard, Observation, Origin},
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
@@ -43,6 +43,8 @@ pub(super) enum Signal<Q = watcher::Error> {
     TriggerAll,
     /// An object of the controller's own kind is gone.
     Gone(ObjectKey),
+    /// The source is followed from now on: it knows of the stores that it follows.
+    Started,
     /// The source has a complete cache.
     Synced,
     /// What failed before works again.
@@ -93,6 +95,8 @@ pub(super) struct Source {
     pub(super) syncs: bool,
     /// The cache that the source fills, whose readers do not want to see less than they have written.
     pub(super) cover: Option<Cover>,
+    /// The store that it fills or waits for.
+    pub(super) store: Option<Arc<Status>>,
     /// Whether the source sends requests of its own, whose client is most often that of the
     /// reconciler too.
     pub(super) asks: bool,
@@ -153,6 +157,7 @@ impl Source {
             label: label.into(),
             syncs: false,
             cover: None,
+            store: None,
             asks: false,
             signals: signals.boxed(),
         }
@@ -168,6 +173,7 @@ impl Source {
             label: "store".into(),
             syncs: true,
             cover: Some(Cover::of_store(&store)),
+            store: Some(Arc::clone(store.status())),
             asks: false,
             signals: stream::once(store_ready(store)).boxed(),
         }
@@ -300,7 +306,10 @@ where
             config,
             mut writer,
         } = self;
+        let origin = Origin::new(watcher::target(&api), &config);
+        writer.hear(Heard::One(Arc::new(origin)));
         let store = writer.as_reader();
+        let status = Arc::clone(store.status());
         let progress = store.progress();
         let (label, cover) = watched(&api, &config, Arc::new(store), progress.clone());
         let mut synced = false;
@@ -310,7 +319,10 @@ where
         let observations = watcher::observe(api, config, progress);
         let signals = observations.flat_map(move |observation| {
             let signals = match observation {
-                Observation::Opened => vec![Signal::Recovered],
+                Observation::Opened => {
+                    writer.works();
+                    vec![Signal::Recovered]
+                }
                 Observation::Item(Err(error)) => {
                     let changes = writer.take_in_error(&error);
                     let mut signals: Vec<_> = changes
@@ -340,6 +352,7 @@ where
             label,
             syncs: true,
             cover: Some(cover),
+            store: Some(status),
             asks: true,
             signals: signals.boxed(),
         }
@@ -353,15 +366,13 @@ pub(super) fn watched<K: Resource>(
     view: Arc<dyn View>,
     progress: Progress,
 ) -> (String, Cover) {
-    let target = watcher::target(api);
-    let namespace = target.namespace.as_deref();
-    let scope = Scope::new(&target.group, &target.plural, namespace, config);
+    let origin = Origin::new(watcher::target(api), config);
     let cover = Cover {
-        scope,
+        scope: Scope::of(&origin),
         view: Some(view),
         progress,
     };
-    (target.to_string(), cover)
+    (origin.to_string(), cover)
 }
 
 /// Waits until a store that somebody else fills is ready.

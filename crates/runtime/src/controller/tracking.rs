@@ -37,6 +37,10 @@ where
     /// ([`Config::wait_for_writes`](super::Config::wait_for_writes)). Nothing is reconciled because of it, and the store has to be
     /// ready before anything is.
     ///
+    /// Most programs do not need this: the controller notices which stores its runs [read](Store#in-reconcilers), and
+    /// what fills them. It is good for a store that is filled in a way of your own, so that nobody can tell which objects
+    /// belong in it, and it spares the very first run that would read the store too early.
+    ///
     /// ```
     /// use futures::{StreamExt, future};
     /// use homeostat::{Controller, WatchStreamExt, reflector, watcher};

@@ -31,7 +31,10 @@ mod body;
 mod worker;
 
 use self::{body::Identity as Told, worker::Shared};
-use crate::{Identity, client::identity};
+use crate::{
+    Identity,
+    client::{check_run, identity},
+};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use std::{fmt, sync::Arc};
@@ -141,13 +144,15 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// None: it returns a `Result` as in kube, where it sends the event itself.
+    /// Only a reconcile that has read an incomplete [store](crate::reflector::Store#in-reconcilers) is refused: what
+    /// it found may not be so. Otherwise none: it returns a `Result` as in kube, where it sends the event itself.
     #[expect(clippy::unused_async, reason = "programs written for kube wait for it")]
     pub async fn publish(
         &self,
         ev: &Event,
         reference: &ObjectReference,
     ) -> Result<(), kube::Error> {
+        check_run()?;
         let resource_version = reference.resource_version.clone();
         self.shared
             .take_in(Told::new(ev, reference), resource_version);

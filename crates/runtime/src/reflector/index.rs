@@ -72,6 +72,7 @@ where
 
     /// Number of objects that have this value.
     pub fn count(&self, value: &V) -> usize {
+        self.store.note();
         self.entries.lock().get(value).map_or(0, BTreeSet::len)
     }
 }

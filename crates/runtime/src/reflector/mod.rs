@@ -5,9 +5,12 @@ mod index;
 mod key;
 mod mailbox;
 mod object_ref;
+mod reads;
 mod snapshot;
+mod status;
 pub mod store;
 mod subscriber;
+mod versions;
 
 use crate::{utils::Reflect, watcher};
 use futures::Stream;
@@ -19,7 +22,13 @@ pub use self::{
     store::{Store, store, store_shared},
     subscriber::ReflectHandle,
 };
-pub(crate) use self::{key::ObjectKey, object_ref::names_kind};
+pub(crate) use self::{
+    key::ObjectKey,
+    object_ref::names_kind,
+    reads::{Read, Reader, Registry, reading, reading_now},
+    status::{Bell, Condition, Status},
+    versions::Versions,
+};
 
 /// Writes everything that `stream` delivers into a store, and passes it on.
 ///

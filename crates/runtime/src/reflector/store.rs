@@ -6,8 +6,14 @@ use super::{
     key::{Named, ObjectKey},
     mailbox::Mailbox,
     names_kind,
+    reads::{self, Use},
+    status::{Condition, Status},
+    versions::Versions,
 };
-use crate::{progress::Progress, watcher};
+use crate::{
+    progress::Progress,
+    watcher::{self, Heard, Origin},
+};
 use homeostat_core::cache::{Cache, Change, Versioned};
 use kube::{
     Resource, ResourceExt,
@@ -18,7 +24,6 @@ use std::{
     hash::Hash,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
 };
-use tokio::sync::watch;
 
 pub(crate) use super::snapshot::{ObjectChange, Snapshot};
 
@@ -30,12 +35,34 @@ pub(crate) use super::snapshot::{ObjectChange, Snapshot};
 /// - Before the first list is complete there are no objects; later lists take effect at once when
 ///   they are complete. Nobody sees a half-built store.
 /// - An object is handed out as an `Arc` and never copied.
+///
+/// # In reconcilers
+///
+/// A [`Controller`](crate::Controller) notices which stores its reconciler reads, whoever fills them. From the first
+/// read on such a store is one of the controller's caches, like the watches that it was built with: no run starts
+/// before its first list is complete, [`Readiness`](crate::controller::Readiness) shows it, and an object's next run
+/// waits until it has seen what the run before wrote.
+///
+/// The very first run reads the store before the controller knows of it. If the store is not complete then, what is
+/// missing in it may well exist, so that run must not act on it: its later writes through a
+/// [tracked client](crate::client) fail with [`client::Refused`](crate::client::Refused). Whatever the run returns,
+/// it counts neither as a success nor as a failure; it appears nowhere in the controller's stream, and the object is
+/// reconciled again as soon as the store is complete. Without a tracked client the writes cannot be stopped, and
+/// the log warns once for each store.
+///
+/// What a reconciler reads in tasks of its own counts as well if they are started with
+/// [`homeostat::spawn`](crate::spawn). Reads in `tokio::spawn` and `spawn_blocking` are outside of the run, so wait
+/// with [`wait_until_ready`](Self::wait_until_ready) there.
+///
+/// If you do want to look at a store that may be incomplete, for a metric or a hint, say so with
+/// [`even_if_incomplete`](Self::even_if_incomplete).
 pub struct Store<K: 'static + Lookup>
 where
     K::DynamicType: Hash + Eq,
 {
     shared: Arc<Shared<K>>,
-    ready: watch::Receiver<bool>,
+    /// Whether reconcilers that read it may do so without being noticed.
+    unnoticed: bool,
 }
 
 /// The one writer of a [`Store`].
@@ -44,17 +71,20 @@ where
     K::DynamicType: Eq + Hash,
 {
     shared: Arc<Shared<K>>,
-    ready: watch::Sender<bool>,
     /// Changes of the latest event; kept to use its memory again.
     changes: Vec<ObjectChange<K>>,
+    /// The watch that fills the store, as far as it is known.
+    origin: Option<Arc<Origin>>,
+    /// Whether the last thing that came was a failure.
+    failing: bool,
 }
 
 /// What a writer and its readers share.
 struct Shared<K: Lookup> {
     dyntype: K::DynamicType,
     state: RwLock<State<K>>,
-    /// How far the objects are up to date: as of the latest version among them, at least.
-    progress: Progress,
+    /// Its progress is that of the objects: they are up to date as of the latest version among them, at least.
+    status: Arc<Status>,
 }
 
 struct State<K> {
@@ -63,6 +93,8 @@ struct State<K> {
     indexes: Vec<Weak<dyn Indexed<K>>>,
     /// By the uid of each owner; made when it is first asked for.
     owners: Option<Arc<Entries<K, String>>>,
+    /// Made when a reconciler first reads the store.
+    versions: Option<Arc<Versions>>,
     /// Whether the writer is gone.
     closed: bool,
 }
@@ -70,9 +102,29 @@ struct State<K> {
 /// The writer of a store was dropped before the store was ready, so it never will be.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the store's writer was dropped before its first list was complete: keep polling the stream that fills it"
+    "the writer of the store of {store} was dropped before its first list was complete: keep polling the stream that fills it{}",
+    because(.error.as_deref())
 )]
-pub struct WriterDropped(());
+pub struct WriterDropped {
+    store: String,
+    /// The last failure of what filled it.
+    error: Option<Arc<str>>,
+}
+
+/// A store is not complete, because what fills it fails; see [`Store::wait_until_ready_or_failed`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FirstListError {
+    /// A request failed. It is tried again, so the store may be complete later.
+    #[error("{error}")]
+    Failed {
+        /// What failed, as the watch says it.
+        error: String,
+    },
+    /// Nothing fills the store any more.
+    #[error(transparent)]
+    WriterDropped(#[from] WriterDropped),
+}
 
 /// The first list of a store is not complete yet, so nothing can be said of what is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +155,17 @@ where
     store()
 }
 
+// === impl WriterDropped ===
+
+impl WriterDropped {
+    pub(crate) fn of(status: &Status, condition: Condition) -> Self {
+        Self {
+            store: status.to_string(),
+            error: condition.error,
+        }
+    }
+}
+
 // === impl Writer ===
 
 impl<K: 'static + Lookup + Clone> Writer<K>
@@ -117,16 +180,19 @@ where
             subscribers: Vec::new(),
             indexes: Vec::new(),
             owners: None,
+            versions: None,
             closed: false,
         };
+        let status = Status::new(&K::group(&dyntype), &K::plural(&dyntype));
         Self {
             shared: Arc::new(Shared {
                 dyntype,
                 state: RwLock::new(state),
-                progress: Progress::default(),
+                status: Arc::new(status),
             }),
-            ready: watch::Sender::new(false),
             changes: Vec::new(),
+            origin: None,
+            failing: false,
         }
     }
 
@@ -141,7 +207,7 @@ where
     pub fn as_reader(&self) -> Store<K> {
         Store {
             shared: Arc::clone(&self.shared),
-            ready: self.ready.subscribe(),
+            unnoticed: false,
         }
     }
 
@@ -177,19 +243,51 @@ where
             InitApply(obj) => state.objects.stage(ObjectKey::of(&obj), snapshot(obj)),
             InitDone => {
                 state.objects.commit(changes);
-                self.ready
-                    .send_if_modified(|ready| !std::mem::replace(ready, true));
+                self.shared.status.set_ready();
             }
         }
         state.tell(changes);
         let latest = listed.then(|| state.latest());
         drop(state);
         match (latest, reached) {
-            (Some(latest), _) => self.shared.progress.listed(latest),
-            (None, Some(reached)) => self.shared.progress.reached(reached),
+            (Some(latest), _) => self.shared.status.progress.listed(latest),
+            (None, Some(reached)) => self.shared.status.progress.reached(reached),
             (None, None) => {}
         }
         self.changes.drain(..)
+    }
+
+    /// Takes in which watches what fills the store comes from.
+    pub(crate) fn hear(&mut self, heard: Heard) {
+        let is_news = match (&heard, &self.origin) {
+            (Heard::Nothing, _) => false,
+            (Heard::One(new), Some(origin)) => !Arc::ptr_eq(new, origin),
+            (Heard::One(_) | Heard::Several, _) => true,
+        };
+        if let Heard::One(origin) = &heard
+            && self.failing
+            && !origin.is_failing()
+        {
+            self.works();
+        }
+        if is_news {
+            if let Heard::One(origin) = &heard {
+                self.origin = Some(Arc::clone(origin));
+            }
+            self.shared.status.heard(heard);
+        }
+    }
+
+    /// Takes in that what fills the store works.
+    pub(crate) fn works(&mut self) {
+        if std::mem::replace(&mut self.failing, false) {
+            self.shared.status.set_error(None);
+        }
+    }
+
+    /// Tells the controller that this task belongs to, if it does, that the store matters to it.
+    pub(crate) fn note_use(&self) {
+        self.shared.note(Use::Wait);
     }
 
     /// Takes in that a watch failed, and tells what that changed: an object that cannot be decoded
@@ -202,6 +300,12 @@ where
         let mut state = self.shared.write();
         take_in_error(&mut state.objects, error, changes);
         state.tell(changes);
+        drop(state);
+        if !matches!(error, watcher::Error::Undecodable(_)) {
+            self.failing = true;
+            let text = error.to_string().into();
+            self.shared.status.set_error(Some(text));
+        }
         self.changes.drain(..)
     }
 }
@@ -218,6 +322,8 @@ where
                 mailbox.close();
             }
         }
+        drop(state);
+        self.shared.status.close();
     }
 }
 
@@ -247,21 +353,75 @@ where
 {
     /// Waits until the first list is complete.
     ///
+    /// That can take for ever: as long as the server refuses the list, or does not answer.
+    /// [`wait_until_ready_or_failed`](Self::wait_until_ready_or_failed) ends at the first failure, and
+    /// [`last_error`](Self::last_error) says at any time what the matter is.
+    ///
     /// # Errors
     ///
     /// [`WriterDropped`] if that can no longer happen.
     pub async fn wait_until_ready(&self) -> Result<(), WriterDropped> {
-        let mut ready = self.ready.clone();
-        match ready.wait_for(|ready| *ready).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(WriterDropped(())),
+        self.note_use();
+        let status = self.status();
+        let condition = status.wait_for(|condition| condition.ready || condition.closed);
+        let condition = condition.await;
+        if condition.ready {
+            Ok(())
+        } else {
+            Err(WriterDropped::of(status, condition))
         }
+    }
+
+    /// Waits until the first list is complete, or until an attempt to get it has failed.
+    ///
+    /// For stores that are filled on demand, where somebody waits for an answer:
+    ///
+    /// ```
+    /// use homeostat::reflector::{Store, store::FirstListError};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// async fn count(pods: &Store<Pod>) -> Result<usize, FirstListError> {
+    ///     // Says "pods is forbidden" instead of waiting for ever.
+    ///     pods.wait_until_ready_or_failed().await?;
+    ///     Ok(pods.len())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FirstListError::Failed`] with what failed last, if the store is not complete. The watch goes on, so you can
+    /// wait once more. [`FirstListError::WriterDropped`] if the store will never be complete.
+    ///
+    /// Failures are known of stores that [`reflector()`](crate::reflector()) or
+    /// [`reflect`](crate::WatchStreamExt::reflect) fills, and of a controller's own.
+    pub async fn wait_until_ready_or_failed(&self) -> Result<(), FirstListError> {
+        self.note_use();
+        let status = self.status();
+        let condition = status
+            .wait_for(|condition| condition.ready || condition.closed || condition.error.is_some());
+        match condition.await {
+            Condition { ready: true, .. } => Ok(()),
+            condition if condition.closed => Err(WriterDropped::of(status, condition).into()),
+            condition => Err(FirstListError::Failed {
+                error: condition.error.as_deref().unwrap_or_default().to_owned(),
+            }),
+        }
+    }
+
+    /// Why the watch that fills this store does not work at present; `None` if it does, as far as is known.
+    ///
+    /// A store whose first list is complete keeps its objects while its watch fails, and is as old as the failure.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        let condition = self.status().condition();
+        condition.error.map(|error| error.to_string())
     }
 
     /// This store, once its first list is complete: for reads that must not take an empty store
     /// for an empty cluster.
     ///
-    /// Reconcilers need not ask: a controller runs none before its caches are complete.
+    /// Reconcilers need not ask: a controller runs none before its caches are complete, and a store that its
+    /// reconciler reads [is one of them](Self#in-reconcilers).
     ///
     /// ```
     /// use homeostat::reflector::{self, store::NotReady};
@@ -277,10 +437,37 @@ where
     ///
     /// [`NotReady`] before that.
     pub fn ready(&self) -> Result<&Self, NotReady> {
+        self.note_use();
         if self.is_ready() {
             Ok(self)
         } else {
             Err(NotReady(()))
+        }
+    }
+
+    /// The same objects, for reads that do not mind if the store is incomplete: no run waits for it, none is
+    /// refused a write because of it, and the controller does not count it among its caches.
+    ///
+    /// Nothing may follow from an object that is missing there. It suits a metric, or a hint that is made good
+    /// later.
+    ///
+    /// A controller waits for a store as a whole. If you make stores on demand, one for each tenant say, and one that
+    /// is refused must not hold up the objects of the others, wait with this handle
+    /// ([`wait_until_ready_or_failed`](Self::wait_until_ready_or_failed)) before you read.
+    ///
+    /// ```
+    /// use homeostat::reflector::Store;
+    /// use k8s_openapi::api::core::v1::Node;
+    ///
+    /// fn nodes_seen(nodes: &Store<Node>) -> usize {
+    ///     nodes.even_if_incomplete().len()
+    /// }
+    /// ```
+    #[must_use]
+    pub fn even_if_incomplete(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            unnoticed: true,
         }
     }
 
@@ -329,6 +516,7 @@ where
     where
         K: Resource + Send + Sync,
     {
+        self.note();
         let known = self.shared.read().owners.clone();
         let owners = known.unwrap_or_else(|| {
             let mut state = self.shared.write();
@@ -363,6 +551,7 @@ where
     /// The objects in a namespace, ordered by name.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.note();
         let cache = &self.shared.read().objects;
         let first = ObjectKey::new(Some(namespace), "");
         let from = cache.iter_from(&first);
@@ -372,6 +561,7 @@ where
 
     /// The objects with the keys that `keys` finds, in one state of the store.
     pub(super) fn get_all(&self, keys: impl FnOnce() -> Vec<ObjectKey>) -> Vec<Arc<K>> {
+        self.note();
         let cache = &self.shared.read().objects;
         let found = keys().into_iter().filter_map(|key| cache.get(&key));
         found.map(|obj| Arc::clone(&obj.0)).collect()
@@ -384,12 +574,31 @@ where
 
     /// How far the store has come.
     pub(crate) fn progress(&self) -> Progress {
-        self.shared.progress.clone()
+        self.status().progress()
+    }
+
+    /// What is known of it besides its objects.
+    pub(crate) fn status(&self) -> &Arc<Status> {
+        &self.shared.status
     }
 
     /// Whether the first list is complete.
     pub(crate) fn is_ready(&self) -> bool {
-        *self.ready.borrow()
+        self.status().is_ready()
+    }
+
+    /// Tells the controller that this task belongs to, if it does, that the store is read.
+    pub(super) fn note(&self) {
+        if !self.unnoticed {
+            self.shared.note(Use::Read);
+        }
+    }
+
+    /// The same for one who follows it, or asks whether it is complete.
+    pub(super) fn note_use(&self) {
+        if !self.unnoticed {
+            self.shared.note(Use::Wait);
+        }
     }
 
     /// The object that `reference` names.
@@ -403,6 +612,7 @@ where
     }
 
     fn get_named(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.note();
         let cache = &self.shared.read().objects;
         let find = |namespace: &str| {
             let key = (namespace, name);
@@ -436,6 +646,7 @@ where
 
     /// The objects that fulfil `predicate`. It runs under the store's lock, so keep it short.
     pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        self.note();
         let cache = &self.shared.read().objects;
         let all = cache.iter().map(|(_, obj)| &obj.0);
         all.filter(|obj| predicate(obj)).cloned().collect()
@@ -453,6 +664,7 @@ where
     /// The first object, by namespace and name, that fulfils `predicate`. It runs under the
     /// store's lock, so keep it short.
     pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Arc<K>> {
+        self.note();
         let cache = &self.shared.read().objects;
         let mut all = cache.iter().map(|(_, obj)| &obj.0);
         all.find(|obj| predicate(obj)).cloned()
@@ -461,6 +673,7 @@ where
     /// Number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
+        self.note();
         self.shared.read().objects.len()
     }
 
@@ -478,7 +691,7 @@ where
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            ready: self.ready.clone(),
+            unnoticed: self.unnoticed,
         }
     }
 }
@@ -489,9 +702,9 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("len", &self.len())
+            .field("len", &self.shared.read().objects.len())
             .field("ready", &self.is_ready())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -526,6 +739,9 @@ impl<K: Lookup> State<K> {
         if changes.is_empty() {
             return;
         }
+        if let Some(versions) = &self.versions {
+            versions.take_in(changes);
+        }
         self.indexes.retain(|index| {
             let index = index.upgrade();
             index.is_some_and(|index| {
@@ -549,6 +765,20 @@ impl<K: Lookup> State<K> {
 }
 
 // === impl Shared ===
+
+impl<K: Lookup> Shared<K> {
+    /// Tells whoever this task reads for.
+    fn note(&self, uses: Use) {
+        reads::note(&self.status, uses, || {
+            let mut state = self.write();
+            let State {
+                versions, objects, ..
+            } = &mut *state;
+            let made = versions.get_or_insert_with(|| Arc::new(Versions::new(objects.iter())));
+            Arc::clone(made)
+        });
+    }
+}
 
 /// A panic of a reader's predicate leaves the objects whole, so a poisoned lock is as good as any.
 impl<K: Lookup> Shared<K> {
@@ -576,6 +806,11 @@ pub(crate) fn take_in_error<V: Versioned + Clone>(
     } else {
         cache.keep(&key);
     }
+}
+
+/// For the end of a sentence: what went wrong, if it is known.
+fn because(error: Option<&str>) -> String {
+    error.map_or_else(String::new, |error| format!("; what failed last: {error}"))
 }
 
 fn version<K: Lookup>(obj: &K) -> Option<u64> {

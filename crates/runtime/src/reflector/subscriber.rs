@@ -96,6 +96,7 @@ where
     type Item = Arc<K>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Arc<K>>> {
+        self.store.note_use();
         let mut letters = self.mailbox.lock();
         match letters.take() {
             Some(obj) => Poll::Ready(Some(obj)),

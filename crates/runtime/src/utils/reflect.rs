@@ -6,7 +6,7 @@ use crate::{
         Lookup,
         store::{ObjectChange, Writer},
     },
-    watcher::{Error, Event},
+    watcher::{self, Error, Event},
 };
 use futures::Stream;
 use homeostat_core::cache::Change;
@@ -123,7 +123,10 @@ where
                 }
                 return Poll::Ready(Some(Ok(passed.into_event())));
             }
-            match ready!(this.stream.as_mut().poll_next(cx)) {
+            this.writer.note_use();
+            let (polled, heard) = watcher::hear(|| this.stream.as_mut().poll_next(cx));
+            this.writer.hear(heard);
+            match ready!(polled) {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => {
                     let changes = this.writer.take_in_error(&error);

@@ -6,6 +6,7 @@ use super::{
     error::{Error, Undecodable},
     event::Event,
     lines::Lines,
+    origin::Origin,
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
 use crate::{progress::Progress, recovery};
@@ -17,12 +18,15 @@ use homeostat_core::{
 };
 use kube::{Resource, client::Body};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use std::{collections::VecDeque, future, time::Duration};
+use std::{collections::VecDeque, future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Follows one collection.
 pub(super) struct Driver<K> {
     source: Source,
+    what: Arc<Origin>,
+    /// Since when requests fail.
+    failing_since: Option<Instant>,
     machine: Machine,
     random: fastrand::Rng,
     /// When this was first polled: the origin of the machine's time.
@@ -97,9 +101,11 @@ impl<K> Driver<K>
 where
     K: Resource + DeserializeOwned + Send + 'static,
 {
-    pub(super) fn new(source: Source, machine: Machine) -> Self {
+    pub(super) fn new(source: Source, what: Arc<Origin>, machine: Machine) -> Self {
         Self {
             source,
+            what,
+            failing_since: None,
             machine,
             random: fastrand::Rng::new(),
             origin: None,
@@ -130,10 +136,16 @@ where
 
     /// All that happens, for ever, and when a watch is open.
     pub(super) fn observe(self) -> impl Stream<Item = Observation<K>> + Send {
+        let what = Arc::clone(&self.what);
         // In a box, because each item moves it out of the stream and back.
-        stream::unfold(Box::new(self), |mut driver| async move {
+        let items = stream::unfold(Box::new(self), |mut driver| async move {
             let item = driver.next().await;
             Some((item, driver))
+        });
+        let mut items = Box::pin(items);
+        stream::poll_fn(move |cx| {
+            what.announce();
+            items.as_mut().poll_next(cx)
         })
     }
 
@@ -239,6 +251,7 @@ where
                 let outputs = on(Input::Opened);
                 let opened = Ready::Observation(Observation::Opened);
                 self.ready.push_back(opened);
+                works(&self.what, &mut self.failing_since);
                 self.watch = Some(Watch {
                     body: Some(body),
                     lines: Lines::new(LINE_LIMIT),
@@ -289,7 +302,12 @@ where
                 (Output::Delete, Subject::Object(object)) => self.push_delete(object),
                 (Output::Hold, Subject::Object(object)) => self.held.push(object),
                 (Output::Report(phase), Subject::Failure(failure)) => {
-                    self.push(Err(Error::new(failure, *phase, &self.source.target)));
+                    let error = Error::new(failure, *phase, &self.source.target);
+                    if !self.what.set_failing(true) {
+                        self.failing_since = Some(Instant::now());
+                        tracing::info!(watch = %self.what, %error, "a watch fails; it is tried again");
+                    }
+                    self.push(Err(error));
                 }
                 (Output::Init, other) => {
                     subject = other;
@@ -484,6 +502,17 @@ async fn told_since(moment: Instant) {
         if moment <= Instant::now() {
             return;
         }
+    }
+}
+
+/// Takes in that the server accepts a watch.
+fn works(what: &Origin, failing_since: &mut Option<Instant>) {
+    let since = failing_since.take();
+    if what.set_failing(false)
+        && let Some(since) = since
+    {
+        let failed_for = since.elapsed();
+        tracing::info!(watch = %what, ?failed_for, "a watch works again");
     }
 }
 

@@ -63,6 +63,7 @@ mod driver;
 mod error;
 mod event;
 mod lines;
+mod origin;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -75,12 +76,16 @@ pub use self::{
 };
 
 use self::{driver::Driver, source::Source};
-pub(crate) use self::{driver::Observation, source::Target};
+pub(crate) use self::{
+    driver::Observation,
+    origin::{Heard, Origin, hear},
+    source::Target,
+};
 use crate::progress::Progress;
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
-use std::{fmt::Debug, future};
+use std::{fmt::Debug, future, sync::Arc};
 
 /// What a watch stream yields.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,7 +101,8 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let machine = watcher_config.machine();
-    Driver::new(Source::new(api, watcher_config), machine).into_stream()
+    let origin = origin(&api, &watcher_config);
+    Driver::new(Source::new(api, watcher_config), origin, machine).into_stream()
 }
 
 /// The same as [`watcher()`], and when a watch is open. `progress` is told how far whoever follows has
@@ -110,13 +116,18 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let machine = watcher_config.machine();
-    let driver = Driver::new(Source::new(api, watcher_config), machine);
+    let origin = origin(&api, &watcher_config);
+    let driver = Driver::new(Source::new(api, watcher_config), origin, machine);
     driver.telling(progress).observe()
 }
 
 /// What `api` gives access to. For people it is `deployments.apps in all namespaces`.
 pub(crate) fn target<K: Resource>(api: &Api<K>) -> Target {
     Target::new(api.resource_url(), api.namespace())
+}
+
+fn origin<K: Resource>(api: &Api<K>, config: &Config) -> Arc<Origin> {
+    Arc::new(Origin::new(target(api), config))
 }
 
 /// Lists and watches the metadata of the objects of `api`.
@@ -129,8 +140,9 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let machine = watcher_config.machine();
+    let origin = origin(&api, &watcher_config);
     let source = Source::new(api, watcher_config).of_metadata();
-    Driver::new(source, machine).into_stream()
+    Driver::new(source, origin, machine).into_stream()
 }
 
 /// Watches one object by name: `Some` with its state, at first and after each change, and `None`

@@ -2,18 +2,19 @@
 
 use super::{
     Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
+    life::{outcome as outcome_of, tell_run},
     loops::Ended,
     server,
     triggers::{Baseline, Told},
 };
 use crate::{
-    client,
+    client::{self, Write},
     controller::{
-        Action, Error, ReconcileReason,
+        Action, Error, ReconcileReason, RunnerError,
         history::{Record, Standing},
-        reason::{Cause, describe},
+        reason::{Cause, Origin, describe},
     },
-    reflector::{ObjectKey, ObjectRef},
+    reflector::{ObjectKey, ObjectRef, Status, store::WriterDropped},
     task::{Completion, Guarded, Spawn, catch},
 };
 use futures::{TryFuture, TryFutureExt};
@@ -41,7 +42,9 @@ where
     /// Starts all that is due, as far as the limits allow.
     pub(super) fn start_due(&mut self) {
         self.wake = None;
-        if !self.unsynced.is_empty() || !self.store.is_ready() {
+        let is_open = self.unsynced.is_empty() && self.store.is_ready() && !self.awaits_stores();
+        self.tell_gate(is_open);
+        if !is_open {
             return;
         }
         self.release();
@@ -53,7 +56,8 @@ where
 
     /// Starts all that may start, and says when there is more.
     fn start_runs(&mut self) -> Option<Time> {
-        while self.results.len() < RESULTS {
+        // The beginning of a run may be what reads a store first.
+        while self.results.len() < RESULTS && !self.awaits_stores() {
             let now = self.now();
             if let Err(time) = self.may_start(now)
                 && self.intake.is_some()
@@ -105,7 +109,8 @@ where
             object.reason = %describe(&causes, timer),
         );
         let known = Arc::clone(self.writes.covers());
-        let run = client::Run::new(known, self.loops.observes(&key));
+        let registry = Arc::clone(self.reads.registry());
+        let run = client::Run::new(known, self.loops.observes(&key), registry);
         let run = Arc::new(run.named(self.config.identity.clone()));
         let active = Active {
             obj: Arc::clone(&obj),
@@ -115,6 +120,7 @@ where
             causes,
             timer,
             deferred: Vec::new(),
+            span: span.clone(),
         };
         self.writes.begin(&key);
         let now = self.now();
@@ -180,6 +186,9 @@ where
         let Some(active) = self.running.remove(key) else {
             return;
         };
+        if let Some(store) = active.run.incomplete().cloned() {
+            return self.finish_early(key, active, writes, &store);
+        }
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
         self.count_running(now);
@@ -213,19 +222,14 @@ where
         } else {
             self.failing.remove(key);
         }
+        let span = active.span.clone();
         let record = Record {
-            started: active.started,
-            ended: now,
-            causes: active.causes,
-            timer: active.timer,
             error: item.as_ref().err().map(ToString::to_string),
-            requests: active.run.requests(),
-            reads: active.run.reads(),
-            more_writes: 0,
-            writes,
             missing: self.writes.missing(key).to_vec(),
-            wait_ended: None,
+            ..Record::of(active, now, writes)
         };
+        let next_run = standing.next_run.map(|at| at.since(now));
+        tell_run(&span, outcome_of(&item), &record, next_run);
         self.histories.finished(key, record, standing);
         if let Some(incident) = report {
             self.histories.reported(key, incident);
@@ -255,6 +259,63 @@ where
         let fared = self.fared(run.last_ending(timed_out), item.is_err(), error);
         let reported = self.hear(now, key, &fared);
         (server::at_least(outcome, &fared), reported)
+    }
+
+    /// Ends a run that has read a store before its first list was complete. Whatever it returned says nothing: it
+    /// counts for nothing, and is repeated when the store is complete. If it never will be, that is the run's error.
+    fn finish_early(
+        &mut self,
+        key: &ObjectKey,
+        active: Active<K>,
+        writes: Vec<Write>,
+        store: &Status,
+    ) {
+        let now = self.now();
+        self.count_running(now);
+        self.outage.ended(key);
+        if !active.run.is_tracked() && !self.reads.registry().is_tracked() && store.tell_once() {
+            tracing::warn!(
+                %store,
+                "a reconcile has read a store before its first list was complete, and nothing kept it from writing: \
+                 make the client with homeostat::client::Tracked, or wait for the store"
+            );
+        }
+        let error = store
+            .is_lost()
+            .then(|| WriterDropped::of(store, store.condition()));
+        if error.is_some() {
+            let random = self.random.f64();
+            self.queue
+                .done(now, key, Action::backoff().outcome(true), random);
+            self.failing.insert(key.clone(), active.baseline);
+        } else {
+            let reason = format!("the store of {store} is complete");
+            let reason = ReconcileReason::Custom { reason };
+            let origin = Origin::Asked;
+            self.queue.again(now, key, Cause { reason, origin });
+        }
+        let not_ready = error.is_none().then(|| store.to_string());
+        let span = active.span.clone();
+        let missing = self.writes.missing(key).to_vec();
+        let record = Record {
+            error: error.as_ref().map(ToString::to_string),
+            not_ready,
+            missing,
+            ..Record::of(active, now, writes)
+        };
+        let standing = self.standing(key);
+        let next_run = standing.next_run.map(|at| at.since(now));
+        let outcome = if error.is_some() {
+            "failed"
+        } else {
+            "too early"
+        };
+        tell_run(&span, outcome, &record, next_run);
+        self.histories.finished(key, record, standing);
+        if let Some(error) = error {
+            let error = Error::RunnerError(RunnerError::Readiness(error));
+            self.results.push_back(Err(error));
+        }
     }
 
     /// What the queue knows of a key.
@@ -309,6 +370,35 @@ where
                 backoff,
                 Err(Error::ReconcileTimeout(limit, erase(reference))),
             ),
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Of a run that has ended well.
+    fn of<K>(active: Active<K>, now: Time, writes: Vec<Write>) -> Self {
+        let Active {
+            run,
+            started,
+            causes,
+            timer,
+            ..
+        } = active;
+        Self {
+            started,
+            ended: now,
+            causes,
+            timer,
+            error: None,
+            not_ready: None,
+            requests: run.requests(),
+            reads: run.reads(),
+            more_writes: 0,
+            writes,
+            missing: Vec::new(),
+            wait_ended: None,
         }
     }
 }

@@ -79,6 +79,9 @@ where
                 }
             }
             Signal::Gone(key) => self.forget(&key),
+            Signal::Started => {
+                self.unsynced.remove(&source);
+            }
             Signal::Synced => {
                 self.unsynced.remove(&source);
                 self.readiness.update(source, |status| status.synced = true);
@@ -95,7 +98,7 @@ where
                 self.results.push_back(Err(Error::QueueError(error)));
             }
             Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
-            Signal::Joined { label, syncs } => self.readiness.join(label, syncs),
+            Signal::Joined { label, syncs } => self.readiness.join(source, label, syncs),
             Signal::StoreLost(lost) => {
                 let error = Error::RunnerError(RunnerError::Readiness(lost));
                 self.results.push_back(Err(error));
