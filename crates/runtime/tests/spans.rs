@@ -336,7 +336,8 @@ async fn an_early_read_without_a_tracked_client() {
         Fault::Delay(30 * SECOND),
     );
     let (maps, writer) = reflector::store::<ConfigMap>();
-    let watch = watcher(world.all::<ConfigMap>(), watcher::Config::default()).reflect(writer);
+    let watch =
+        homeostat::watcher(world.all::<ConfigMap>(), watcher::Config::default()).reflect(writer);
     tokio::spawn(watch.for_each(|_| std::future::ready(())));
     let running = world.run(world.controller(), move |_, _| {
         let _read = maps.len();

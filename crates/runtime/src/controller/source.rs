@@ -136,6 +136,7 @@ impl<Q> Signal<Q> {
             Self::Trigger { event, .. } => event.is_some(),
             Self::Passed(_) | Self::Synced | Self::Recovered => true,
             Self::TriggerAll
+            | Self::Started
             | Self::Gone(_)
             | Self::Failed(_)
             | Self::ObjectFailed(_)

@@ -19,7 +19,7 @@ fn add(queue: &mut Queue<char, &'static str>, now: Time, cause: &'static str) {
     let trigger = Trigger {
         key: 'a',
         cause,
-        class: Class::Other,
+        class: Class::Related,
         priority: Priority::Normal,
     };
     queue.add(now, trigger);
