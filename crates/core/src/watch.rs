@@ -16,7 +16,8 @@
 //!
 //! ```text
 //! state      asks for           goes on to
-//! Unlisted   a streaming list   Streaming; Paging where the server does not stream lists
+//! Unlisted   a streaming list   Streaming; Paging where the server does not stream lists. A machine
+//!                               that is told never to stream begins in Paging
 //! Streaming  (reads)            Watching when the list is complete; Unlisted when it breaks off;
 //!                               Paging when it never ends
 //! Paging     a page             Paging, and Listed after the last one
@@ -89,6 +90,8 @@ pub enum Streaming {
     Auto,
     /// Tried for each initial list; where the server does not do it, that one comes in pages.
     Always,
+    /// Always in pages.
+    Never,
 }
 
 /// What to do next. Each action is answered by one [`Input`].

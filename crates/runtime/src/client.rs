@@ -60,8 +60,8 @@ pub use self::{
 pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
     run::{
-        InRun, Noted, OwnRequest, Run, check_run, identity, in_run, in_run_now, keeping_run,
-        noting_requests, requests_noted, sign_by_default,
+        InRun, Noted, Outbox, OwnRequest, Run, check_run, identity, in_run, in_run_now,
+        keeping_run, note_outbox, noting_requests, requests_noted, sign_by_default,
     },
     service::OwnPatience,
     write::Known,

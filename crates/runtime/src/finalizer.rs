@@ -1,13 +1,13 @@
 //! A finalizer: nothing of an object's outside is left behind when the object is deleted.
 
-use crate::{Action, readable, target::Target};
+use crate::{Action, client, readable, target::Target};
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::finalizer::{Edit, Held, Plan, Refusal, Verdict, is_valid_name};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use std::{error::Error as StdError, fmt::Debug, sync::Arc, time::Duration};
+use std::{error::Error as StdError, fmt::Debug, sync::Arc};
 
 /// What an object asks for.
 #[derive(Debug, Clone)]
@@ -58,12 +58,6 @@ enum Edited {
     /// There is no list to edit any more.
     Moot,
 }
-
-/// When an object is reconciled again after its finalizer was added, if no watch tells of that.
-///
-/// A watch usually tells within milliseconds, and then this is void. It is long enough for a cache to
-/// know of the finalizer by then.
-const WAKE_UP: Duration = Duration::from_secs(1);
 
 /// How often an edit is made anew when others edit the same list at the same time. Of any number of
 /// edits at the same time one succeeds, so this is how many others there may be.
@@ -124,9 +118,9 @@ const ATTEMPTS: u32 = 8;
 ///
 /// - `Apply` only comes after the server has confirmed the finalizer, so whatever it does is undone;
 ///   and it never comes for an object that was seen being deleted.
-/// - After the finalizer was added `Apply` follows, whatever is filtered: the change of the
-///   finalizers passes the filters of this crate, and for other filters this asks to be called again
-///   in a second.
+/// - After the finalizer was added, which is [`Action::await_change`], `Apply` follows, whatever is
+///   filtered: the change of the finalizers passes the filters of this crate, and for other filters the
+///   controller runs the object again in a second.
 /// - The finalizers of others stay, whoever edits them at the same time: an edit holds for the list
 ///   that it was made from and for this very object. If the list has changed, it is read and edited
 ///   anew, in the same call.
@@ -223,8 +217,14 @@ impl<Run> Work<Run> {
     {
         match self {
             Self::Add => match edit(target, Edit::Add, finalizer, meta).await {
-                Ok(Edited::Done) => Ok(Action::requeue(WAKE_UP)),
-                Ok(Edited::Moot) => Ok(Action::await_change()),
+                Ok(edited) => {
+                    if edited == Edited::Done
+                        && let Some(run) = client::Run::current()
+                    {
+                        run.ask_for_another();
+                    }
+                    Ok(Action::await_change())
+                }
                 Err(error) => Err(Error::AddFinalizer(error)),
             },
             Self::Apply(run) => run.await.map_err(Error::ApplyFailed),

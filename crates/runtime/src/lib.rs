@@ -29,6 +29,8 @@
 //! - [`reflector()`] keeps a [store](reflector::Store) of objects up to date.
 //! - [`Classify`](trait@Classify) says of an error how it is answered, [`conditions`] say what is
 //!   observed of an object, and [`status`] writes that down when it is new.
+//! - [`prelude`] brings the traits into scope, and [`compat`] has the exact signatures of
+//!   kube-runtime 5 where they differ.
 //! - [`children`] keeps the objects that an object owns as they should be, and [`finalizer()`] cleans up
 //!   after what it does not own. [`events`] tell people what happens,
 //!   and [`wait`] waits until an object is as wanted.
@@ -50,6 +52,7 @@
 // T37: every example in the documents compiles, and runs where it asserts something.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/porting.md")]
 #[doc = include_str!("../../../docs/guide/reconciler.md")]
 #[doc = include_str!("../../../docs/guide/errors.md")]
 #[doc = include_str!("../../../docs/guide/outages.md")]
@@ -65,6 +68,7 @@ pub mod children;
 mod classify;
 pub mod client;
 pub mod clock;
+pub mod compat;
 pub mod conditions;
 pub mod controller;
 pub mod error_policy;
@@ -75,6 +79,7 @@ pub mod leadership;
 pub mod loops;
 mod notes;
 mod predicate;
+pub mod prelude;
 mod progress;
 mod readable;
 mod recovery;

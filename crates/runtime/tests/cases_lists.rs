@@ -39,8 +39,11 @@ async fn world(way: Way, names: &[&str]) -> World {
     world
 }
 
-fn in_twos() -> watcher::Config {
-    watcher::Config::default().page_size(2)
+fn in_twos(way: Way) -> watcher::Config {
+    match way {
+        Way::Streamed => watcher::Config::default(),
+        Way::InPages => watcher::Config::default().page_size(2),
+    }
 }
 
 /// The lists and watches of widgets since a moment, each as what was asked for and its status.
@@ -264,7 +267,7 @@ async fn pages_that_expire() {
     let world = world(Way::InPages, &["a", "b", "c", "d", "e"]).await;
     let _slow = world.inject(rule(Verb::List, "widgets"), Fault::Delay(SECOND));
     let _forgetful = forgetful(&world, Duration::from_millis(1700));
-    let controller = Controller::<Widget>::new(world.all(), in_twos());
+    let controller = Controller::<Widget>::new(world.all(), in_twos(Way::InPages));
     let running = world.run(controller, |_, _| async { idle() });
     world.until(3.1).await;
     // A page at 1 s; the next one is asked for and expired at 1.7 s; all at 3 s.
@@ -386,8 +389,8 @@ async fn a_delete_near_a_relist() {
             if way == Way::InPages {
                 world.wire.refuse_streaming();
             }
-            let controller = Controller::<Widget>::new(world.all(), in_twos())
-                .owns(world.all::<ConfigMap>(), in_twos());
+            let controller = Controller::<Widget>::new(world.all(), in_twos(way))
+                .owns(world.all::<ConfigMap>(), in_twos(way));
             let running = world.run(controller, |_, _| async {
                 Ok::<_, Failure>(Action::requeue(30 * SECOND))
             });
@@ -419,7 +422,7 @@ async fn a_delete_near_a_relist() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_new_in_the_first_page() {
     let world = world(Way::InPages, &["b", "c", "d"]).await;
-    let controller = Controller::<Widget>::new(world.all(), in_twos());
+    let controller = Controller::<Widget>::new(world.all(), in_twos(Way::InPages));
     let running = world.run(controller, |_, _| async { idle() });
     world.until(100.0).await;
     let _gap = world.gap("widgets", SECOND);

@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use homeostat::events::{Event, EventType, Recorder, Reporter};
+use futures::StreamExt;
+use homeostat::{
+    Action, Controller,
+    events::{Event, EventType, Recorder, Reporter},
+    watcher,
+};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ObjectReference},
@@ -62,7 +67,13 @@ fn object(name: &str) -> ObjectReference {
 async fn events_in(server: &ApiServer, namespace: &str) -> Vec<(String, i32)> {
     let api: Api<Stored> = Api::namespaced(server.client(), namespace);
     let mut events = api.list(&ListParams::default()).await.unwrap().items;
-    events.sort_by_key(|event| event.event_time.clone());
+    // Under paused time many have the same one.
+    events.sort_by_key(|event| {
+        let version = event
+            .resource_version()
+            .map(|it| it.parse::<u64>().unwrap());
+        (event.event_time.clone(), version)
+    });
     let count = |event: &Stored| event.series.as_ref().map_or(1, |series| series.count);
     events
         .iter()
@@ -93,7 +104,7 @@ async fn an_event_as_the_server_has_it() {
         secondary: Some(object("b")),
         ..event("no luck")
     };
-    recorder.publish(&event, &object("a")).await.unwrap();
+    recorder.queue(&event, &object("a"));
     recorder.flush().await;
     let api: Api<Stored> = Api::default_namespaced(server.client());
     let stored = api
@@ -138,7 +149,7 @@ async fn occurrences_are_counted() {
     let recorder = Recorder::new(server.client(), reporter());
     let clone = recorder.clone();
     for recorder in [&recorder, &clone, &recorder] {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         recorder.flush().await;
         sleep(5 * MINUTE).await;
     }
@@ -174,7 +185,7 @@ async fn a_storm_of_one_event_is_few_requests() {
         .faults()
         .inject(about_events(), Fault::Delay(Duration::from_secs(1)));
     for _ in 0..100 {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         sleep(Duration::from_millis(50)).await;
     }
     recorder.flush().await;
@@ -197,10 +208,7 @@ async fn clones_in_many_threads() {
         tokio::spawn(async move {
             let note = number.to_string();
             for _ in 0..20 {
-                recorder
-                    .publish(&event(&note), &object(&note))
-                    .await
-                    .unwrap();
+                recorder.queue(&event(&note), &object(&note));
                 recorder.flush().await;
             }
         })
@@ -221,7 +229,7 @@ async fn an_event_that_is_gone_is_made_anew() {
     let recorder = Recorder::new(server.client(), reporter());
     let api: Api<Stored> = Api::default_namespaced(server.client());
     for _ in 0..2 {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         recorder.flush().await;
     }
     let first = api
@@ -233,7 +241,7 @@ async fn an_event_that_is_gone_is_made_anew() {
         .name_any();
     api.delete(&first, &DeleteParams::default()).await.unwrap();
     for count in [1, 2] {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         recorder.flush().await;
         assert_eq!(
             events_in(&server, "default").await,
@@ -257,7 +265,7 @@ async fn another_note_is_another_event() {
     let server = ApiServer::builder().build();
     let recorder = Recorder::new(server.client(), reporter());
     for note in ["1 of 3 ready", "2 of 3 ready", "1 of 3 ready"] {
-        recorder.publish(&event(note), &object("a")).await.unwrap();
+        recorder.queue(&event(note), &object("a"));
         recorder.flush().await;
         sleep(Duration::from_secs(1)).await;
     }
@@ -268,9 +276,9 @@ async fn another_note_is_another_event() {
     );
 }
 
-/// T67: publishing takes no time, whatever the server does, and the event is told when it can be.
+/// T67: queueing takes no time, whatever the server does, and the event is told when it can be.
 #[tokio::test(start_paused = true)]
-async fn publishing_neither_waits_nor_fails() {
+async fn queueing_neither_waits_nor_fails() {
     let server = ApiServer::builder().build();
     let faults = [
         Fault::Hang,
@@ -286,7 +294,7 @@ async fn publishing_neither_waits_nor_fails() {
         let guard = server.faults().inject(about_events(), fault);
         let begin = Instant::now();
         for _ in 0..3 {
-            recorder.publish(&event(&note), &object("a")).await.unwrap();
+            recorder.queue(&event(&note), &object("a"));
         }
         assert_eq!(begin.elapsed(), Duration::ZERO);
         sleep(Duration::from_secs(20)).await;
@@ -303,8 +311,8 @@ async fn what_cannot_be_sent_is_counted() {
     let server = ApiServer::builder().build();
     let recorder = Recorder::new(server.client(), reporter());
     let guard = server.faults().inject(about_events(), Fault::Hang);
-    recorder.publish(&event("x"), &object("a")).await.unwrap();
-    recorder.publish(&event("x"), &object("a")).await.unwrap();
+    recorder.queue(&event("x"), &object("a"));
+    recorder.queue(&event("x"), &object("a"));
     let begin = Instant::now();
     recorder.flush().await;
     // Six requests of half a minute, and five pauses between them that grow to half a minute.
@@ -312,7 +320,7 @@ async fn what_cannot_be_sent_is_counted() {
     assert!((3 * MINUTE..5 * MINUTE).contains(&took), "{took:?}");
     assert_eq!(recorder.dropped(), 2);
     drop(guard);
-    recorder.publish(&event("y"), &object("a")).await.unwrap();
+    recorder.queue(&event("y"), &object("a"));
     recorder.flush().await;
     assert_eq!(events_in(&server, "default").await, expected(&[("y", 1)]));
 }
@@ -337,7 +345,7 @@ async fn a_lost_answer_makes_no_second_event() {
     });
     let recorder = Recorder::new(Client::new(service, "default"), reporter());
     for _ in 0..3 {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         recorder.flush().await;
     }
     assert_eq!(events_in(&server, "default").await, expected(&[("x", 3)]));
@@ -350,15 +358,9 @@ async fn the_rate_of_each_object_is_bounded() {
     let server = ApiServer::builder().build();
     let recorder = Recorder::new(server.client(), reporter());
     for number in 0..40 {
-        recorder
-            .publish(&event(&format!("{number}")), &object("a"))
-            .await
-            .unwrap();
+        recorder.queue(&event(&format!("{number}")), &object("a"));
     }
-    recorder
-        .publish(&event("other"), &object("b"))
-        .await
-        .unwrap();
+    recorder.queue(&event("other"), &object("b"));
     recorder.flush().await;
     let notes = async || {
         let events = events_in(&server, "default").await;
@@ -377,10 +379,7 @@ async fn the_rate_of_each_object_is_bounded() {
     // A loop that goes on for an hour.
     let before = server.requests().writes();
     for number in 0..3600 {
-        recorder
-            .publish(&event(&format!("loop {number}")), &object("a"))
-            .await
-            .unwrap();
+        recorder.queue(&event(&format!("loop {number}")), &object("a"));
         sleep(Duration::from_secs(1)).await;
     }
     let writes = server.requests().writes() - before;
@@ -398,10 +397,7 @@ async fn events_about_the_cluster_are_in_the_default_namespace() {
         },
         ..Namespace::default()
     };
-    recorder
-        .publish(&event("x"), &namespace.object_ref(&()))
-        .await
-        .unwrap();
+    recorder.queue(&event("x"), &namespace.object_ref(&()));
     recorder.flush().await;
     assert_eq!(events_in(&server, "default").await, expected(&[("x", 1)]));
 }
@@ -412,7 +408,7 @@ async fn a_recorder_that_is_dropped_has_its_events_sent() {
     let server = ApiServer::builder().build();
     let recorder = Recorder::new(server.client(), reporter());
     for note in ["x", "y"] {
-        recorder.publish(&event(note), &object("a")).await.unwrap();
+        recorder.queue(&event(note), &object("a"));
     }
     drop(recorder);
     sleep(Duration::from_secs(1)).await;
@@ -435,7 +431,7 @@ fn the_end_of_a_runtime_is_survived() {
         let server = ApiServer::builder().build();
         let guard = server.faults().inject(about_events(), Fault::Hang);
         let recorder = Recorder::new(server.client(), reporter());
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         sleep(Duration::from_secs(1)).await;
         drop(guard);
         recorder
@@ -443,7 +439,7 @@ fn the_end_of_a_runtime_is_survived() {
     drop(first);
     assert_eq!(recorder.dropped(), 0);
     runtime().block_on(async {
-        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        recorder.queue(&event("x"), &object("a"));
         recorder.flush().await;
     });
     assert_eq!(recorder.dropped(), 2);
@@ -501,10 +497,7 @@ async fn failures_are_logged_once() {
     ] {
         let guard = server.faults().inject(about_events(), fault);
         for number in 0..times {
-            recorder
-                .publish(&event(&format!("{number}")), &object("a"))
-                .await
-                .unwrap();
+            recorder.queue(&event(&format!("{number}")), &object("a"));
             recorder.flush().await;
         }
         drop(guard);
@@ -521,10 +514,7 @@ async fn failures_are_logged_once() {
 
     // Twice: that some are dropped is said once as well.
     for number in 0..60 {
-        recorder
-            .publish(&event(&format!("more {number}")), &object("b"))
-            .await
-            .unwrap();
+        recorder.queue(&event(&format!("more {number}")), &object("b"));
     }
     let lines = log.lines();
     assert_eq!(lines.len(), 4, "{lines:#?}");
@@ -553,8 +543,126 @@ async fn a_namespace_that_is_being_deleted_is_no_failure() {
         namespace: Some("shop".into()),
         ..object("a")
     };
-    recorder.publish(&event("x"), &inside).await.unwrap();
+    recorder.queue(&event("x"), &inside);
     recorder.flush().await;
     assert_eq!(log.lines(), [""; 0]);
     assert_eq!(recorder.dropped(), 1);
+}
+
+/// What `publish` promises: the event is there when it returns, also when others wait for the server.
+#[tokio::test(start_paused = true)]
+async fn published_is_there() {
+    let server = ApiServer::builder().build();
+    let recorder = Recorder::new(server.client(), reporter());
+    for count in 1..=40 {
+        recorder.publish(&event("x"), &object("a")).await.unwrap();
+        assert_eq!(
+            events_in(&server, "default").await,
+            expected(&[("x", count)])
+        );
+    }
+    // Nothing is published by twos: each is a request.
+    assert_eq!(server.requests().writes(), 40);
+
+    // What is queued in between is counted too, by whoever comes next.
+    recorder.queue(&event("x"), &object("a"));
+    recorder.publish(&event("x"), &object("a")).await.unwrap();
+    assert_eq!(events_in(&server, "default").await, expected(&[("x", 42)]));
+    recorder.flush().await;
+    assert_eq!(events_in(&server, "default").await, expected(&[("x", 42)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn publishing_at_the_same_time() {
+    let server = ApiServer::builder().build();
+    let recorder = Recorder::new(server.client(), reporter());
+    let _delay = server
+        .faults()
+        .inject(about_events(), Fault::Delay(Duration::from_secs(1)));
+    let (x, a) = (event("x"), object("a"));
+    let both = futures::future::join_all((0..3).map(|_| recorder.publish(&x, &a)));
+    assert!(both.await.iter().all(Result::is_ok));
+    assert_eq!(events_in(&server, "default").await, expected(&[("x", 3)]));
+}
+
+/// An event that could not be published is told to its publisher, once, and by nobody else later.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_published_is_an_error() {
+    let server = ApiServer::builder().build();
+    let recorder = Recorder::new(server.client(), reporter());
+    let code = |result: Result<(), kube::Error>| match result {
+        Ok(()) => 200,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(_) => 0,
+    };
+    for (fault, expected) in [
+        (Fault::Forbidden, 403),
+        (Fault::InternalError, 500),
+        (Fault::Refuse, 0),
+        (Fault::Hang, 0),
+    ] {
+        let _guard = server.faults().inject(about_events(), fault.clone());
+        let published = recorder.publish(&event("x"), &object("a")).await;
+        assert_eq!(code(published), expected, "{fault:?}");
+    }
+    sleep(10 * MINUTE).await;
+    assert_eq!(events_in(&server, "default").await, []);
+    recorder.publish(&event("x"), &object("a")).await.unwrap();
+    {
+        let _guard = server.faults().inject(about_events(), Fault::Forbidden);
+        let published = recorder.publish(&event("x"), &object("a")).await;
+        assert_eq!(code(published), 403);
+    }
+    recorder.publish(&event("x"), &object("a")).await.unwrap();
+    assert_eq!(events_in(&server, "default").await, expected(&[("x", 2)]));
+    assert_eq!(recorder.dropped(), 0);
+    // The namespace of the object is no name.
+    let mut nowhere = object("a");
+    nowhere.namespace = Some("not a name".into());
+    assert!(recorder.publish(&event("x"), &nowhere).await.is_err());
+
+    let api: Api<Stored> = Api::default_namespaced(server.client());
+    api.delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await
+        .unwrap();
+    recorder.publish(&event("x"), &object("a")).await.unwrap();
+    assert_eq!(events_in(&server, "default").await, expected(&[("x", 1)]));
+}
+
+/// What a reconciler has queued is sent before the controller's stream ends.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_stops_sends_what_is_queued() {
+    let server = ApiServer::builder().build();
+    let recorder = Recorder::new(server.client(), reporter());
+    let delay = Fault::Delay(Duration::from_secs(3));
+    let _slow = server.faults().inject(about_events(), delay);
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    let map = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some("a".into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    };
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    let controller = Controller::new(maps, watcher::Config::default())
+        .graceful_shutdown_on(sleep(Duration::from_secs(1)));
+    let reconcile = async |map: Arc<ConfigMap>, recorder: Arc<Recorder>| {
+        recorder.queue(&event("x"), &map.object_ref(&()));
+        recorder.queue(&event("y"), &map.object_ref(&()));
+        Ok::<_, kube::Error>(Action::await_change())
+    };
+    let begin = Instant::now();
+    let run = controller.run(
+        reconcile,
+        homeostat::error_policy::backoff,
+        Arc::new(recorder),
+    );
+    assert_eq!(run.count().await, 1);
+    let took = begin.elapsed();
+    let bounds = Duration::from_secs(6)..Duration::from_secs(7);
+    assert!(bounds.contains(&took), "{took:?}");
+    let mut notes = events_in(&server, "default").await;
+    notes.sort();
+    assert_eq!(notes, expected(&[("x", 1), ("y", 1)]));
 }

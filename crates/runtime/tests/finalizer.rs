@@ -92,9 +92,9 @@ async fn from_the_first_sight_of_an_object_to_its_end() {
     let new = create(&api, "a", &[OTHER]).await;
 
     for _ in 0..2 {
-        // It is called again in a second, in case that nothing tells of the change.
+        // As in kube. A controller runs it again in a second, in case that nothing tells of the change.
         let (outcome, asked) = call(&api, &new, Err(Error::NoLuck)).await;
-        assert_eq!(outcome.unwrap(), Action::requeue(Duration::from_secs(1)));
+        assert_eq!(outcome.unwrap(), Action::await_change());
         assert_eq!(
             asked, None,
             "nothing is applied before the finalizer is there"
@@ -297,7 +297,7 @@ async fn faults_of_the_server() {
         .faults()
         .inject(any_patch.clone().times(3), Fault::Conflict);
     let (outcome, _) = call(&api, &new, Err(Error::NoLuck)).await;
-    assert_eq!(outcome.unwrap(), Action::requeue(Duration::from_secs(1)));
+    assert_eq!(outcome.unwrap(), Action::await_change());
     drop(fault);
 
     let deleting = mark(&api, "a").await;

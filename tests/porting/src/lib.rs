@@ -10,6 +10,9 @@
 //!
 //! - `predicate_filter!`: the configuration is an argument there, and there is a method for it here.
 //!
+//! `signatures` holds programs that need kube's exact signatures: they are compiled against `kube::runtime`
+//! and against `homeostat::compat`, which has all `names` too.
+//!
 //! Where the two behave differently on purpose, a program asks for `HOMEOSTAT`: in
 //! `programs/improvements.rs`, and for the `Display` of events in `programs/dynamic_watcher.rs`.
 
@@ -26,6 +29,10 @@ mod cluster;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod on_compat;
+#[cfg(test)]
 mod on_homeostat;
 #[cfg(test)]
 mod on_kube;
+#[cfg(test)]
+mod scripted;

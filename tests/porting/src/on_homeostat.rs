@@ -2,6 +2,8 @@
 
 pub(crate) use homeostat as runtime;
 
+pub(crate) use homeostat::prelude;
+
 pub(crate) const HOMEOSTAT: bool = true;
 
 /// "nearly everybody used the default"

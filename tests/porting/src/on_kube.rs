@@ -2,6 +2,11 @@
 
 pub(crate) use kube_runtime as runtime;
 
+/// As with the feature `runtime` of kube.
+pub(crate) mod prelude {
+    pub(crate) use kube_runtime::WatchStreamExt as _;
+}
+
 pub(crate) const HOMEOSTAT: bool = false;
 
 /// There the configuration has to be said.
@@ -18,3 +23,5 @@ macro_rules! predicate_filter {
 mod names;
 #[path = "programs/mod.rs"]
 mod programs;
+#[path = "signatures/mod.rs"]
+mod signatures;

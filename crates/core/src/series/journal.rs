@@ -138,25 +138,86 @@ impl<K: Ord + Clone, O: Ord + Clone, S: Clone> Journal<K, O, S> {
         }
         while let Some(key) = self.ready.pop_front() {
             // Whatever is in the line is a series.
-            let Some(series) = self.series.get_mut(&key) else {
-                continue;
-            };
-            series.phase = Phase::Sending {
-                count: series.count,
-            };
-            self.sending += 1;
-            return Next::Send(Write {
-                serial: series.serial,
-                known: series.told > 0,
-                count: series.count,
-                first: series.first.clone(),
-                last: series.last.clone(),
-                key,
-            });
+            if let Some(write) = self.hand_out(&key) {
+                return Next::Send(write);
+            }
         }
         match self.refills.first() {
             Some((time, _)) => Next::WaitUntil(*time),
             None => Next::Idle,
+        }
+    }
+
+    /// Takes in an occurrence, and hands out the write that tells it and all that waits of the same
+    /// series. It waits neither for its turn nor for a token: this is for those who wait for the answer
+    /// themselves.
+    ///
+    /// `None` while a write of the series is under way; try again when it is done. The write is
+    /// answered by [`done`](Self::done) with [`Outcome::Told`], or by [`withdraw`](Self::withdraw).
+    pub fn claim(&mut self, now: Time, key: &K, object: &O, occurrence: S) -> Option<Write<K, S>> {
+        let phase = self.series.get(key).map(|series| series.phase);
+        if matches!(phase, Some(Phase::Sending { .. })) {
+            return None;
+        }
+        self.add(now, key.clone(), object.clone(), occurrence.clone());
+        // It is in one of the lines now, at the latest since this occurrence.
+        self.ready.retain(|ready| ready != key);
+        if let Some(budget) = self.budgets.get_mut(object) {
+            budget.waiting.retain(|waiting| waiting != key);
+            budget.unknown.take_if(|unknown| unknown == key);
+            if budget.waiting.is_empty() {
+                let time = next_token(budget.full, &self.config);
+                self.refills.remove(&(time, object.clone()));
+            }
+        }
+        if !self.series.contains_key(key) {
+            // There is no room to remember it. Nobody waits for `done` then.
+            self.dropped -= 1;
+            return Some(Write {
+                key: key.clone(),
+                serial: self.serial(),
+                known: false,
+                count: 1,
+                first: occurrence.clone(),
+                last: occurrence,
+            });
+        }
+        self.hand_out(key)
+    }
+
+    /// The write of a series that is under way, once more and as that of a new event: because its name is
+    /// taken, or because the server has forgotten the one that it knew.
+    pub fn renew(&mut self, key: &K) -> Option<Write<K, S>> {
+        let serial = self.serial();
+        let series = self.series.get_mut(key)?;
+        if series.told > 0 {
+            series.count -= series.told;
+            series.told = 0;
+            series.first = series.last.clone();
+        }
+        series.serial = serial;
+        series.unsure = None;
+        self.sending -= 1;
+        self.hand_out(key)
+    }
+
+    /// Takes back the occurrence of a [`claim`](Self::claim) whose write failed. Others of the series
+    /// that waited go on waiting.
+    pub fn withdraw(&mut self, now: Time, key: &K) {
+        let Some(series) = self.series.get_mut(key) else {
+            return;
+        };
+        if !matches!(series.phase, Phase::Sending { .. }) {
+            return;
+        }
+        self.sending -= 1;
+        series.count -= 1;
+        if series.count > series.told {
+            self.line_up(now, key.clone());
+        } else if series.told > 0 {
+            self.rest(key);
+        } else {
+            self.series.remove(key);
         }
     }
 
@@ -221,6 +282,23 @@ impl<K: Ord + Clone, O: Ord + Clone, S: Clone> Journal<K, O, S> {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// The write that tells all of a series, which is then under way.
+    fn hand_out(&mut self, key: &K) -> Option<Write<K, S>> {
+        let series = self.series.get_mut(key)?;
+        series.phase = Phase::Sending {
+            count: series.count,
+        };
+        self.sending += 1;
+        Some(Write {
+            key: key.clone(),
+            serial: series.serial,
+            known: series.told > 0,
+            count: series.count,
+            first: series.first.clone(),
+            last: series.last.clone(),
+        })
     }
 
     /// The server knows of `count` occurrences.

@@ -30,20 +30,31 @@ struct Script {
 impl Script {
     fn next(&mut self) -> String {
         match self.journal.next(self.now) {
-            Next::Send(Write {
-                key,
-                serial,
-                known,
-                count,
-                first,
-                last,
-            }) => {
-                self.sent.push(key);
-                let verb = if known { "update" } else { "create" };
-                format!("{verb} {key}.{serial} x{count} {first}..{last}")
-            }
+            Next::Send(write) => self.sent(write),
             Next::WaitUntil(time) => format!("wait until {time:?}"),
             Next::Idle => "idle".into(),
+        }
+    }
+
+    fn sent(&mut self, write: Write<&'static str, u64>) -> String {
+        let Write {
+            key,
+            serial,
+            known,
+            count,
+            first,
+            last,
+        } = write;
+        self.sent.push(key);
+        let verb = if known { "update" } else { "create" };
+        format!("{verb} {key}.{serial} x{count} {first}..{last}")
+    }
+
+    fn claim(&mut self, key: &'static str, object: &'static str) -> String {
+        let second = self.now.since(Time::ORIGIN).as_secs();
+        match self.journal.claim(self.now, &key, &object, second) {
+            Some(write) => self.sent(write),
+            None => "busy".into(),
         }
     }
 
@@ -57,7 +68,8 @@ impl Script {
 }
 
 /// One line a step: `30` lets so many seconds pass, `a/o` adds event `a` about object `o`, and an
-/// outcome is that of the write before. What is to be done next is looked at by `next`.
+/// outcome is that of the write before. What is to be done next is looked at by `next`. `!a/o` claims
+/// event `a`.
 #[track_caller]
 #[expect(
     clippy::needless_pass_by_value,
@@ -87,7 +99,21 @@ fn check(script: &'static str, expected: Expect) {
             "interrupted" => world.done(Outcome::Interrupted),
             "settled" => writeln!(seen, "settled: {}", world.journal.is_settled()).unwrap(),
             "dropped" => writeln!(seen, "dropped: {}", world.journal.dropped()).unwrap(),
+            "renew" => {
+                let key = world.sent.pop().expect("it was sent");
+                let write = world.journal.renew(&key).expect("it is under way");
+                let write = world.sent(write);
+                writeln!(seen, "{:?} {write}", world.now).unwrap();
+            }
+            "withdraw" => {
+                let key = world.sent.pop().expect("it was sent");
+                world.journal.withdraw(world.now, &key);
+            }
             _ => match line.split_once('/') {
+                Some((key, object)) if key.starts_with('!') => {
+                    let write = world.claim(&key[1..], object);
+                    writeln!(seen, "{:?} {write}", world.now).unwrap();
+                }
                 Some((key, object)) => {
                     let second = world.now.since(Time::ORIGIN).as_secs();
                     world.journal.add(world.now, key, object, second);
@@ -110,6 +136,99 @@ fn occurrences_of_one_event_are_one_series() {
             5s update a.0 x2 0..5
             5s idle
             settled: true
+        "#]],
+    );
+}
+
+/// Those who wait for the answer wait for nothing else: neither for their turn, nor for a pause, nor for
+/// a token.
+#[test]
+fn a_claim_is_sent_at_once() {
+    check(
+        "b/o next failed next !a/o told !a/o told !a/o told !a/o told settled",
+        expect![[r#"
+            0ns create b.0 x1 0..0
+            0ns wait until 1s
+            0ns create a.1 x1 0..0
+            0ns update a.1 x2 0..0
+            0ns update a.1 x3 0..0
+            0ns update a.1 x4 0..0
+            settled: false
+        "#]],
+    );
+}
+
+#[test]
+fn a_claim_tells_what_waits_of_its_series() {
+    check(
+        "a/o 1 a/o 1 !a/o settled !a/o told settled next
+         a/o next !a/o a/o told next dropped",
+        expect![[r#"
+            2s create a.0 x3 0..2
+            settled: false
+            2s busy
+            settled: true
+            2s idle
+            2s update a.0 x4 0..2
+            2s busy
+            2s wait until 100s
+            dropped: 0
+        "#]],
+    );
+}
+
+/// A claim that failed was none; what was there before is still to be told.
+#[test]
+fn a_claim_is_withdrawn() {
+    check(
+        "!a/o withdraw settled next !a/o told !a/o withdraw settled next
+         a/o !a/o withdraw next dropped",
+        expect![[r#"
+            0ns create a.0 x1 0..0
+            settled: true
+            0ns idle
+            0ns create a.1 x1 0..0
+            0ns update a.1 x2 0..0
+            settled: true
+            0ns idle
+            0ns update a.1 x3 0..0
+            0ns wait until 100s
+            dropped: 0
+        "#]],
+    );
+}
+
+/// The event has been deleted, or its name is taken.
+#[test]
+fn a_claim_becomes_a_new_event() {
+    check(
+        "!a/o told 5 !a/o renew told 5 !a/o withdraw next
+         !b/p renew told !b/p told next dropped",
+        expect![[r#"
+            0ns create a.0 x1 0..0
+            5s update a.0 x2 0..5
+            5s create a.1 x1 5..5
+            10s update a.1 x2 5..10
+            10s idle
+            10s create b.2 x1 10..10
+            10s create b.3 x1 10..10
+            10s update b.3 x2 10..10
+            10s idle
+            dropped: 0
+        "#]],
+    );
+}
+
+/// There is no room to remember it; it is told nevertheless.
+#[test]
+fn a_claim_without_room() {
+    check(
+        "a/o b/p c/q !d/r told dropped settled next told",
+        expect![[r#"
+            0ns create d.3 x1 0..0
+            dropped: 0
+            settled: false
+            0ns create a.0 x1 0..0
         "#]],
     );
 }

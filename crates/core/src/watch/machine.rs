@@ -71,13 +71,14 @@ impl Machine {
     /// A machine that knows nothing yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let refused = config.streaming == Streaming::Never;
         let mut machine = Self {
             config,
             state: State::Unlisted,
             version: String::new(),
             unproven: false,
             whole: false,
-            refused: false,
+            refused,
             unfinished: 0,
             failures: 0,
             healthy_since: None,
@@ -448,7 +449,7 @@ impl Machine {
 
     /// This list comes in pages, and unless streaming is to be tried always, so do all others.
     fn stop_streaming(&mut self) {
-        self.refused = self.config.streaming == Streaming::Auto;
+        self.refused = self.config.streaming != Streaming::Always;
         self.unfinished = 0;
         self.state = State::Paging(None);
     }

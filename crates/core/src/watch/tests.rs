@@ -467,6 +467,32 @@ fn streaming_is_tried_always() {
     );
 }
 
+#[test]
+fn streaming_is_never_tried() {
+    check(
+        Config {
+            streaming: Streaming::Never,
+            page_size: Some(7),
+            ..Config::default()
+        },
+        "page 10
+         opened
+         applied 11
+         expired
+         page 20
+         opened",
+        &expect![[r"
+            0ns     list limit=7               page 10        Init Objects InitDone
+            0ns     watch '10'                 opened
+            0ns     read until 295s            applied 11     Apply
+            0ns     read until 295s            expired
+            0ns     list limit=7               page 20        Init Objects InitDone
+            0ns     watch '20'                 opened
+                    read until 295s
+        "]],
+    );
+}
+
 // T13, T21: an expired version leads to a new list and to no report, whether the server says so in
 // the stream or instead of it. Only when a fresh list is too old already there is a pause.
 #[test]

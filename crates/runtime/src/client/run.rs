@@ -10,7 +10,9 @@ use super::{
 use crate::identity::Identity;
 use crate::reflector::{Reader, Registry, Status, reading, reading_now};
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::Request;
+use std::ptr;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed},
@@ -23,6 +25,12 @@ tokio::task_local! {
     /// Whether a request of this task came by, for tasks that want to know whether their client is
     /// one of ours.
     static NOTED: Arc<AtomicU8>;
+}
+
+/// Where a run leaves what is sent later.
+pub(crate) trait Outbox: Send + Sync {
+    /// Waits until nothing is left in it.
+    fn flushed(self: Arc<Self>) -> BoxFuture<'static, ()>;
 }
 
 /// What one run of a reconciler has sent, and whether it has read what was not complete.
@@ -42,6 +50,20 @@ pub(crate) struct Run {
     observed: bool,
     /// In whose name it writes, if its controller was told.
     identity: Option<Identity>,
+    /// Whether another one follows, though no watch may tell of a reason.
+    followed: AtomicBool,
+    /// Each once.
+    outboxes: Mutex<Vec<Arc<dyn Outbox>>>,
+}
+
+/// Adds an outbox to those that are known.
+pub(crate) fn note_outbox(outboxes: &mut Vec<Arc<dyn Outbox>>, outbox: Arc<dyn Outbox>) {
+    if !outboxes
+        .iter()
+        .any(|known| ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(&outbox)))
+    {
+        outboxes.push(outbox);
+    }
 }
 
 /// A future that is driven as a part of a run.
@@ -263,6 +285,27 @@ impl Run {
 
     pub(super) fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that another run has to follow, even if no watch tells of a reason.
+    pub(crate) fn ask_for_another(&self) {
+        self.followed.store(true, Relaxed);
+    }
+
+    /// Whether another run has to follow.
+    pub(crate) fn wants_another(&self) -> bool {
+        self.followed.load(Relaxed)
+    }
+
+    /// Notes that this run has left something in `outbox`.
+    pub(crate) fn leaves_in(&self, outbox: Arc<dyn Outbox>) {
+        let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        note_outbox(&mut outboxes, outbox);
+    }
+
+    /// Takes out where this run has left something.
+    pub(crate) fn take_outboxes(&self) -> Vec<Arc<dyn Outbox>> {
+        std::mem::take(&mut *self.outboxes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn is_observed(&self) -> bool {

@@ -1,7 +1,10 @@
 //! When a key runs next, as a reconciler or an error policy says it.
 
 use homeostat_core::queue;
-use std::time::Duration;
+use std::{
+    fmt::{self, Debug},
+    time::Duration,
+};
 
 /// When an object is reconciled next, unless something happens before.
 ///
@@ -19,7 +22,7 @@ use std::time::Duration;
 /// // Not ready yet, or failed: after this object's next delay, which grows from time to time.
 /// assert!(Action::backoff().is_backoff());
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Action(Next);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,23 @@ enum Next {
     AwaitChange,
     Backoff { at_least: Option<Duration> },
     Soon,
+}
+
+/// As kube shows it, for logs and tests that compare texts: `Action { requeue_after: Some(300s) }`.
+impl Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut action = f.debug_struct("Action");
+        match &self.0 {
+            Next::Requeue(duration) => action.field("requeue_after", &Some(duration)),
+            Next::AwaitChange => action.field("requeue_after", &None::<Duration>),
+            Next::Backoff { at_least: None } => action.field("backoff", &true),
+            Next::Backoff {
+                at_least: Some(duration),
+            } => action.field("backoff", &true).field("at_least", duration),
+            Next::Soon => action.field("soon", &true),
+        };
+        action.finish()
+    }
 }
 
 impl Action {

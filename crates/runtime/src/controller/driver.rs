@@ -30,7 +30,7 @@ use crate::{
 };
 use futures::{
     FutureExt, Stream, StreamExt, TryFuture,
-    future::IntoFuture,
+    future::{IntoFuture, join_all},
     stream::{self, BoxStream, FuturesUnordered, ReadyChunks, SelectAll},
 };
 use homeostat_core::{
@@ -52,7 +52,7 @@ use std::{
 use tokio::{
     sync::Notify,
     task::yield_now,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use tracing::{Span, instrument::Instrumented};
 
@@ -67,6 +67,9 @@ const EVENTS_PER_POLL: usize = 64;
 /// How many events are handled before the tasks next to this one get their turn. Reconcilers that ask to run again
 /// at once, and ever so often, give reason enough never to pause.
 const EVENTS_PER_TURN: usize = 64;
+
+/// How long a controller that stops waits for what its runs have left to be sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a controller is told to stop.
 #[derive(Debug, Clone, Copy)]
@@ -156,6 +159,8 @@ where
     /// For each key that backs off, the desired state that its last run saw.
     failing: BTreeMap<ObjectKey, Baseline>,
     results: VecDeque<Item<K, Fut::Error, Q>>,
+    /// Where runs have left what is sent later.
+    outboxes: Vec<Arc<dyn client::Outbox>>,
     /// When the queue wants to be asked again.
     wake: Option<Time>,
     /// Whether it was told to stop.
@@ -249,6 +254,7 @@ where
         } = setup;
         let origin = Instant::now();
         histories.begin(origin);
+        let outboxes = recorder.iter().map(Recorder::outbox).collect();
         let concurrency = usize::try_from(config.queue.concurrency).unwrap_or(usize::MAX);
         let outages = outage::Config::default().with_concurrency(concurrency);
         let life = Life::new(K::kind(&dyntype).into_owned());
@@ -275,6 +281,7 @@ where
             running: BTreeMap::new(),
             failing: BTreeMap::new(),
             results: VecDeque::new(),
+            outboxes,
             wake: None,
             closing: false,
             deadline: None,
@@ -320,6 +327,7 @@ where
             }
             self.start_due();
             if self.is_over() {
+                self.flush().await;
                 return None;
             }
             let event = self.next_event().await;
@@ -335,6 +343,13 @@ where
             self.handled = 0;
             yield_now().await;
         }
+    }
+
+    /// Lets out what runs have left for later. When it takes too long, tasks of its own go on with it.
+    async fn flush(&mut self) {
+        let outboxes = std::mem::take(&mut self.outboxes);
+        let flushed = join_all(outboxes.into_iter().map(|outbox| outbox.flushed()));
+        drop(timeout(FLUSH_TIMEOUT, flushed).await);
     }
 
     /// Whether nothing runs and nothing will, once what is due was started.
@@ -409,6 +424,7 @@ where
                 self.tell_stopping(true);
                 self.close();
                 self.cancel_runs();
+                self.outboxes.clear();
             }
             Event::Overdue => self.cancel_runs(),
         }
@@ -428,6 +444,9 @@ where
         self.runs.clear();
         for (key, active) in std::mem::take(&mut self.running) {
             self.histories.abandoned(&key);
+            for outbox in active.run.take_outboxes() {
+                client::note_outbox(&mut self.outboxes, outbox);
+            }
             let reference = ObjectRef::from_obj_with(&*active.obj, self.dyntype.clone());
             let error = Error::ReconcileCancelled(Box::new(reference.erase()));
             self.results.push_back(Err(error));

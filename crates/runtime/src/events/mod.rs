@@ -18,7 +18,7 @@
 //!         action: "Registering".into(),
 //!         secondary: None,
 //!     };
-//!     ctx.recorder.publish(&event, &map.object_ref(&())).await?;
+//!     ctx.recorder.queue(&event, &map.object_ref(&()));
 //!     Ok(Action::await_change())
 //! }
 //!
@@ -33,7 +33,7 @@ mod worker;
 use self::{body::Identity as Told, worker::Shared};
 use crate::{
     Identity,
-    client::{check_run, identity},
+    client::{Outbox, check_run, identity},
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -85,9 +85,14 @@ pub struct Reporter {
 ///
 /// # Flow
 ///
-/// [`publish`](Self::publish) takes an event in and returns. A task sends what was taken in, one
-/// request after the other. It runs only while there is something to send, and goes on when the
-/// recorder is dropped. A program that ends should call [`flush`](Self::flush) before.
+/// [`queue`](Self::queue) takes an event in and returns: it is for reconcilers, which should not fail
+/// because nobody could be told. A task sends what was taken in, one request after the other. It runs only
+/// while there is something to send, and goes on when the recorder is dropped. A controller that stops
+/// waits until what its runs have queued is sent, for ten seconds at most; a program that queues events
+/// elsewhere should call [`flush`](Self::flush) before it ends.
+///
+/// [`publish`](Self::publish) is for those who want to know: when it returns, the server has the event, or
+/// has refused it. It makes its request at once, and once.
 ///
 /// An event that is published again is one event with a count (`series`), as `kubectl` shows it:
 /// the same object, related object, type, reason, action and note. Another note is another event, so
@@ -97,12 +102,13 @@ pub struct Reporter {
 ///
 /// # Guarantees
 ///
-/// - Publishing neither waits nor fails.
+/// - Queueing neither waits nor fails.
 /// - About one object there are at most 25 requests at once, and then one in five minutes. Counts
 ///   that have to wait are told later. Of new events that have to wait only the latest is told: it
 ///   says what holds now.
 /// - Memory is bounded: 4096 series are remembered.
-/// - A server that fails or does not answer is tried again after a pause, six times for each event.
+/// - These limits hold for what is queued. A server that fails or does not answer is tried again after a
+///   pause, six times for each event.
 ///   An event that the server has forgotten in between is made anew, and a name that is taken is
 ///   replaced.
 /// - What cannot be sent is dropped and [counted](Self::dropped). The log has one warning for each
@@ -139,14 +145,17 @@ impl Recorder {
         }
     }
 
-    /// Takes in an event about the object that `reference` names, to be sent soon. For the reference
-    /// see [`Resource::object_ref`](kube::Resource::object_ref).
+    /// Sends an event about the object that `reference` names, and waits for the answer. For the
+    /// reference see [`Resource::object_ref`](kube::Resource::object_ref).
+    ///
+    /// The request is none of the writes of the run that this is called in, and goes on when this is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// Only a reconcile that has read an incomplete [store](crate::reflector::Store#in-reconcilers) is refused: what
-    /// it found may not be so. Otherwise none: it returns a `Result` as in kube, where it sends the event itself.
-    #[expect(clippy::unused_async, reason = "programs written for kube wait for it")]
+    /// What the server or the client says: then the event is not counted, and not tried again. A server that
+    /// does not answer within 30 s is a [`kube::Error::Service`]. A reconcile that has read an incomplete
+    /// [store](crate::reflector::Store#in-reconcilers) is refused: what it found may not be so.
     pub async fn publish(
         &self,
         ev: &Event,
@@ -154,12 +163,27 @@ impl Recorder {
     ) -> Result<(), kube::Error> {
         check_run()?;
         let resource_version = reference.resource_version.clone();
-        self.shared
-            .take_in(Told::new(ev, reference), resource_version);
-        Ok(())
+        let identity = Told::new(ev, reference);
+        self.shared.publish(identity, resource_version).await
     }
 
-    /// Waits until all that was published is sent, or given up after some minutes. What waits because
+    /// Takes in an event about the object that `reference` names, to be sent soon. It never waits and
+    /// never fails; see [`dropped`](Self::dropped) and the log for what could not be sent.
+    pub fn queue(&self, ev: &Event, reference: &ObjectReference) {
+        let resource_version = reference.resource_version.clone();
+        // What a reconcile finds in an incomplete store may not be so. It runs again.
+        if check_run().is_ok() {
+            self.shared
+                .take_in(Told::new(ev, reference), resource_version);
+        }
+    }
+
+    /// What a controller that stops waits for.
+    pub(crate) fn outbox(&self) -> Arc<dyn Outbox> {
+        Arc::clone(&self.shared) as Arc<dyn Outbox>
+    }
+
+    /// Waits until all that was queued or published is sent, or given up after some minutes. What waits because
     /// there were too many events about its object is not waited for.
     pub async fn flush(&self) {
         self.shared.settled().await;

@@ -4,7 +4,12 @@ use super::{
     Reporter,
     body::{Identity, Occurrence, Subject, Told, body, name, series},
 };
-use crate::{clock, task::spawn_detached};
+use crate::{
+    client::{Outbox, Run},
+    clock,
+    task::spawn_detached,
+};
+use futures::{FutureExt, future::BoxFuture};
 use homeostat_core::{
     series::{Config, Journal, Next, Outcome},
     time::Time,
@@ -23,7 +28,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, oneshot},
     time::{Instant, sleep_until, timeout},
 };
 use tracing::{debug, warn};
@@ -50,6 +55,15 @@ struct State {
     working: bool,
     /// The kinds of failure that the log knows of.
     warned: BTreeSet<Failure>,
+}
+
+/// An event whose publisher waits for it, between its claim and the answer.
+struct Claim {
+    shared: Arc<Shared>,
+    key: Arc<Identity>,
+    /// That of its first write.
+    serial: u64,
+    told: bool,
 }
 
 /// The worker's side of the [`Shared`]. Whatever ends the worker, even the end of its runtime, leaves
@@ -83,6 +97,12 @@ enum Failure {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 // === impl Shared ===
+
+impl Outbox for Shared {
+    fn flushed(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        async move { self.settled().await }.boxed()
+    }
+}
 
 impl Shared {
     pub(super) fn new(client: Client, reporter: Reporter) -> Self {
@@ -132,7 +152,91 @@ impl Shared {
             );
         }
         drop(state);
+        // Whoever stops the controller of this run waits for it.
+        if let Some(run) = Run::current() {
+            run.leaves_in(Arc::clone(self) as Arc<dyn Outbox>);
+        }
         self.ensure_worker();
+    }
+
+    /// Sends an event now, and tells what came of it. It goes on when nobody waits for that any more.
+    pub(super) async fn publish(
+        self: &Arc<Self>,
+        identity: Identity,
+        resource_version: Option<String>,
+    ) -> Result<(), kube::Error> {
+        let (answer, answered) = oneshot::channel();
+        let (shared, key) = (Arc::clone(self), Arc::new(identity));
+        // Not in the caller's task: an event is none of the writes of its run.
+        spawn_detached(async move {
+            let result = shared.tell(&key, resource_version).await;
+            // Nobody has to wait.
+            let _unheard = answer.send(result);
+        });
+        answered
+            .await
+            .unwrap_or_else(|_| Err(no_answer("the runtime has ended")))
+    }
+
+    async fn tell(
+        self: &Arc<Self>,
+        key: &Arc<Identity>,
+        resource_version: Option<String>,
+    ) -> Result<(), kube::Error> {
+        let (mut claim, mut told) = self.claim(key, resource_version).await;
+        loop {
+            let Err(error) = self.attempt(&told).await else {
+                claim.told = true;
+                return Ok(());
+            };
+            let anew = match &error {
+                kube::Error::Api(status) => {
+                    matches!(outcome(told.known, status), Outcome::Exists | Outcome::Gone)
+                }
+                _ => false,
+            };
+            // A name that is new and taken has been taken by an attempt of which the client heard nothing.
+            let renewed = told.serial != claim.serial;
+            if !anew || renewed {
+                return Err(error);
+            }
+            let Some(next) = self.lock().journal.renew(key) else {
+                return Err(error);
+            };
+            told = next;
+        }
+    }
+
+    /// Waits until nobody else tells of the same event, and begins to.
+    async fn claim(
+        self: &Arc<Self>,
+        key: &Arc<Identity>,
+        resource_version: Option<String>,
+    ) -> (Claim, Told) {
+        loop {
+            let mut sent = pin!(self.sent.notified());
+            // What happens after this line is not missed.
+            sent.as_mut().enable();
+            let occurrence = Occurrence {
+                time: clock::now(),
+                resource_version: resource_version.clone(),
+            };
+            let told = self
+                .lock()
+                .journal
+                .claim(self.now(), key, &key.regarding, occurrence);
+            if let Some(told) = told {
+                let claim = Claim {
+                    shared: Arc::clone(self),
+                    key: Arc::clone(key),
+                    serial: told.serial,
+                    told: false,
+                };
+                return (claim, told);
+            }
+            self.ensure_worker();
+            sent.await;
+        }
     }
 
     /// Waits until there is nothing that could be sent now.
@@ -165,24 +269,32 @@ impl Shared {
 
     /// Sends what is to be told.
     async fn send(&self, told: &Told) -> Outcome {
-        let Ok(request) = self.request(told) else {
-            self.warn(Failure::NoRequest);
-            return Outcome::Refused;
-        };
-        // The answer is not looked at: that the server says yes is enough.
-        match timeout(PATIENCE, self.client.request_text(request)).await {
-            Ok(Ok(_)) => Outcome::Told,
-            Ok(Err(kube::Error::Api(status))) => {
+        match self.attempt(told).await {
+            Ok(()) => Outcome::Told,
+            Err(kube::Error::BuildRequest(_) | kube::Error::SerdeError(_)) => {
+                self.warn(Failure::NoRequest);
+                Outcome::Refused
+            }
+            Err(kube::Error::Api(status)) => {
                 let outcome = outcome(told.known, &status);
                 if !matches!(outcome, Outcome::Exists | Outcome::Gone) && !is_terminating(&status) {
                     self.warn(Failure::Status(status.code));
                 }
                 outcome
             }
-            Ok(Err(_)) | Err(_) => {
+            Err(_) => {
                 self.warn(Failure::NoAnswer);
                 Outcome::Failed { retry_after: None }
             }
+        }
+    }
+
+    /// Makes one request. The answer is not looked at: that the server says yes is enough.
+    async fn attempt(&self, told: &Told) -> Result<(), kube::Error> {
+        let request = self.request(told)?;
+        match timeout(PATIENCE, self.client.request_text(request)).await {
+            Ok(answer) => answer.map(drop),
+            Err(_) => Err(no_answer("the server does not answer")),
         }
     }
 
@@ -251,6 +363,26 @@ impl Shared {
     }
 }
 
+// === impl Claim ===
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        if self.told {
+            state.journal.done(now, &self.key, Outcome::Told, 0.0);
+        } else {
+            state.journal.withdraw(now, &self.key);
+        }
+        drop(state);
+        self.shared.sent.notify_waiters();
+        // What was queued meanwhile may wait for this one. A runtime that ends starts nothing more.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.shared.ensure_worker();
+        }
+    }
+}
+
 // === impl Shift ===
 
 impl Shift {
@@ -316,6 +448,11 @@ impl Drop for Shift {
         // Whoever waits starts the next worker.
         self.shared.sent.notify_waiters();
     }
+}
+
+/// An error of kube's for an event of which the server has said nothing.
+fn no_answer(text: &'static str) -> kube::Error {
+    kube::Error::Service(format!("the event was not published: {text}").into())
 }
 
 /// What an answer that is no success means for an event that the server knows or does not know.

@@ -172,4 +172,4 @@ pub trait WatchStreamExt: Stream {
     }
 }
 
-impl<S: Stream> WatchStreamExt for S {}
+impl<S: ?Sized + Stream> WatchStreamExt for S {}

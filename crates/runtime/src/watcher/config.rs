@@ -19,9 +19,12 @@ pub enum ListSemantic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialListStrategy {
     /// As suits the server: as a stream until it turns out that it does not stream lists, and in
-    /// pages from then on.
+    /// pages from then on. With a [page size](Config::page_size) of your own, as
+    /// [`Paged`](Self::Paged).
     #[default]
     ListWatch,
+    /// In pages of [`Config::page_size`], and never as a stream.
+    Paged,
     /// As a stream, tried anew for each initial list; in pages only where the server refuses.
     StreamingList,
 }
@@ -41,8 +44,10 @@ pub struct Config {
     pub list_semantic: ListSemantic,
     /// How the initial list is obtained; as suits the server by default.
     pub initial_list_strategy: InitialListStrategy,
-    /// Objects in a page of a list; 500 by default. A list of [`ListSemantic::Any`] comes in one
-    /// page, because servers ignore this for it, and a streamed list has none.
+    /// Objects in a page of a list; 500 by default, and `None` for the whole list in one answer. With
+    /// any other value than 500, lists are not streamed; see also [`page_size`](Self::page_size).
+    ///
+    /// A list of [`ListSemantic::Any`] comes in one page, because servers ignore this for it.
     pub page_size: Option<u32>,
     /// Whether the server may send bookmarks; true by default. Without them a quiet watch has to be
     /// listed anew more often, and no list is streamed.
@@ -114,10 +119,16 @@ impl Config {
         self
     }
 
-    /// Lists come in pages of so many objects.
+    /// Lists come in pages of so many objects, and not as a stream: the first request is for a page.
+    ///
+    /// After or before [`streaming_lists`](Self::streaming_lists), this is for servers that do not
+    /// stream only.
     #[must_use]
     pub fn page_size(mut self, page_size: u32) -> Self {
         self.page_size = Some(page_size);
+        if self.initial_list_strategy == InitialListStrategy::ListWatch {
+            self.initial_list_strategy = InitialListStrategy::Paged;
+        }
         self
     }
 
@@ -135,7 +146,10 @@ impl Config {
             page_size: self.page_size.filter(|size| *size > 0),
             any_version: self.list_semantic == ListSemantic::Any,
             streaming: match self.initial_list_strategy {
-                InitialListStrategy::ListWatch => Streaming::Auto,
+                InitialListStrategy::ListWatch if self.page_size == default.page_size => {
+                    Streaming::Auto
+                }
+                InitialListStrategy::ListWatch | InitialListStrategy::Paged => Streaming::Never,
                 InitialListStrategy::StreamingList => Streaming::Always,
             },
             bookmarks: self.bookmarks,

@@ -1,6 +1,6 @@
 //! The programs, and what has to happen when they run.
 
-use super::{HOMEOSTAT, runtime};
+use super::{HOMEOSTAT, prelude, runtime};
 
 mod applier;
 mod await_condition;
@@ -14,6 +14,7 @@ mod error_without_sync;
 mod event_recorder;
 mod expiring;
 mod filtered_stream;
+mod generic_operator;
 mod graceful_shutdown;
 mod improvements;
 mod late_definition;
@@ -21,9 +22,19 @@ mod metadata_only;
 mod multi_watcher;
 mod namespaced_fields;
 mod node_reflector;
+mod own_backoff;
+mod own_timers;
+mod printing_watch;
 mod reconcile_all;
 mod reconcile_on;
+mod restarted;
 mod scheduler;
+mod scripted_events;
+mod scripted_watcher;
 mod secret_syncer;
+mod secret_waiter;
 mod shared_streams;
+mod two_ways_to_list;
+mod unsized_streams;
 mod watch_object;
+mod with_preludes;

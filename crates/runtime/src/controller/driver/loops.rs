@@ -9,7 +9,6 @@ use crate::{
     events::{Event, EventType, Recorder},
     reflector::ObjectKey,
 };
-use futures::FutureExt;
 use homeostat_core::{
     loops::{self, Answer, Blind, Detector, Incident, Object},
     queue::{Causes, Timer},
@@ -168,8 +167,7 @@ impl Loops {
             action: "Reconciling".into(),
             secondary: None,
         };
-        // It only takes the event in, and a task of its own sends it.
-        drop(recorder.publish(&event, object).now_or_never());
+        recorder.queue(&event, object);
     }
 }
 

@@ -24,8 +24,15 @@ use homeostat_core::{
     time::Time,
 };
 use kube::{Resource, api::DynamicObject};
-use std::{fmt::Debug, hash::Hash, sync::Arc};
+use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 use tracing::{Instrument, info_span};
+
+/// When an object runs again of which a run has said that another one has to follow, such as after its
+/// finalizer was added, if no watch tells of that.
+///
+/// A watch usually tells within milliseconds, and then this is void. It is long enough for a cache to
+/// know of the finalizer by then.
+const FOLLOW_UP: Duration = Duration::from_secs(1);
 
 impl<K, Q, I, S, R, P, Ctx, Fut> Driver<K, Q, I, S, R, P, Ctx, Fut>
 where
@@ -174,6 +181,9 @@ where
             return;
         };
         let mut writes = active.run.take_writes();
+        for outbox in active.run.take_outboxes() {
+            client::note_outbox(&mut self.outboxes, outbox);
+        }
         let deferred = std::mem::take(&mut active.deferred);
         self.writes.remember(key, &writes);
         for told in deferred {
@@ -192,7 +202,10 @@ where
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
         self.count_running(now);
-        let (outcome, item) = self.judge(&obj, reference, completion);
+        let (mut outcome, item) = self.judge(&obj, reference, completion);
+        if active.run.wants_another() && outcome == Action::await_change().outcome(false) {
+            outcome = Action::requeue(FOLLOW_UP).outcome(false);
+        }
         let tracked = active.run.requests() > 0;
         if tracked {
             self.writes.covers().set_tracked();

@@ -64,7 +64,6 @@ async fn streamed_list() {
 #[tokio::test(start_paused = true)]
 async fn list_in_pages() {
     let server = Server::new([
-        refusal(422, "Invalid"),
         page(10, "t1", &[object("a", 1), object("b", 2)]),
         page(10, "t2", &[object("c", 3), object("d", 4)]),
         page(10, "", &[object("e", 5)]),
@@ -74,7 +73,6 @@ async fn list_in_pages() {
     let stream = watcher(server.all::<ConfigMap>(), Config::default().page_size(2));
     let log = server.run(stream, MINUTE).await;
     expect![[r"
-        0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
         0.0s    configmaps?limit=2
         0.0s    -> Init
         0.0s    -> InitApply(x/a)
@@ -213,6 +211,45 @@ async fn objects_of_a_dynamic_kind_know_their_types() {
         0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=10
         0.0s    -> v1 ConfigMap b
     "]].assert_eq(&log);
+}
+
+/// Programs test against servers with a script: whoever asks for pages gets a list as the first request.
+#[tokio::test(start_paused = true)]
+async fn a_page_size_asks_for_pages() {
+    let of_parts = |page_size| Config {
+        page_size,
+        ..Config::default()
+    };
+    let sized = |size| Config::default().page_size(size);
+    let cases = [
+        (Config::default(), None),
+        (of_parts(Some(500)), None),
+        (sized(2).streaming_lists(), None),
+        (Config::default().streaming_lists().page_size(2), None),
+        (sized(2), Some("configmaps?limit=2")),
+        (sized(500), Some("configmaps?limit=500")),
+        (sized(0), Some("configmaps?")),
+        (of_parts(Some(50)), Some("configmaps?limit=50")),
+        (of_parts(None), Some("configmaps?")),
+        (
+            sized(2).any_semantic(),
+            Some("configmaps?resourceVersion=0&resourceVersionMatch=NotOlderThan"),
+        ),
+    ];
+    for (config, first) in cases {
+        let server = Server::new([Answer::Stream(vec![Piece::Hang])]);
+        let stream = watcher(server.all::<ConfigMap>(), config.clone());
+        let log = server.run(stream, Duration::from_secs(1)).await;
+        let line = log.lines().next().unwrap();
+        let asked = line.split_whitespace().last().unwrap();
+        match first {
+            Some(first) => assert_eq!(asked, first, "{config:?}"),
+            None => assert!(
+                asked.contains("&sendInitialEvents=true"),
+                "{config:?}: {asked}"
+            ),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

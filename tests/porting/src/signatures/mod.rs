@@ -1,0 +1,5 @@
+//! Programs with kube's exact signatures, for `kube::runtime` and for `homeostat::compat`.
+
+use super::runtime;
+
+mod filtered_operator;
