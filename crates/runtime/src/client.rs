@@ -61,7 +61,7 @@ pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
     run::{
         InRun, Noted, Outbox, OwnRequest, Run, check_run, identity, in_run, in_run_now,
-        keeping_run, note_outbox, noting_requests, requests_noted, sign_by_default,
+        keeping_run, note_outboxes, noting_requests, requests_noted, sign_by_default,
     },
     service::OwnPatience,
     write::Known,

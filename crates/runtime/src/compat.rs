@@ -21,11 +21,8 @@
 //! # What differs from the crate itself
 //!
 //! [`WatchStreamExt`], and [`utils::EventDecode`] that it makes: [`WatchStreamExt::predicate_filter`] takes
-//! a configuration, and its type is
-//! [`PredicateFilter`](crate::utils::PredicateFilter) on every stream. Such a filter sees objects
-//! and no events, as in kube. So the predicate decides about deletions behind
-//! [`touched_objects`](WatchStreamExt::touched_objects) too, while the filter of
-//! [`homeostat::WatchStreamExt`](crate::WatchStreamExt) lets them all pass.
+//! a configuration, and its type is [`PredicateFilter`](crate::utils::PredicateFilter) on every stream.
+//! What it lets pass is the same: a deletion always passes, which a predicate could hide in kube.
 //!
 //! # What compat cannot hide
 //!

@@ -56,13 +56,13 @@ pub(crate) struct Run {
     outboxes: Mutex<Vec<Arc<dyn Outbox>>>,
 }
 
-/// Adds an outbox to those that are known.
-pub(crate) fn note_outbox(outboxes: &mut Vec<Arc<dyn Outbox>>, outbox: Arc<dyn Outbox>) {
-    if !outboxes
-        .iter()
-        .any(|known| ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(&outbox)))
-    {
-        outboxes.push(outbox);
+/// Adds outboxes to those that are known, each once.
+pub(crate) fn note_outboxes(known: &mut Vec<Arc<dyn Outbox>>, more: Vec<Arc<dyn Outbox>>) {
+    for outbox in more {
+        let is_it = |one: &Arc<dyn Outbox>| ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(&outbox));
+        if !known.iter().any(is_it) {
+            known.push(outbox);
+        }
     }
 }
 
@@ -300,7 +300,7 @@ impl Run {
     /// Notes that this run has left something in `outbox`.
     pub(crate) fn leaves_in(&self, outbox: Arc<dyn Outbox>) {
         let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        note_outbox(&mut outboxes, outbox);
+        note_outboxes(&mut outboxes, vec![outbox]);
     }
 
     /// Takes out where this run has left something.

@@ -124,9 +124,10 @@ pub trait WatchStreamExt: Stream {
 
 impl<S: ?Sized + Stream> WatchStreamExt for S {}
 
-impl<S, K: 'static> Stream for EventDecode<S>
+impl<S, K> Stream for EventDecode<S>
 where
     S: Stream<Item = watch::Result<Event<K>>>,
+    K: 'static,
 {
     type Item = watch::Result<K>;
 

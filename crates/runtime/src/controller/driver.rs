@@ -348,7 +348,7 @@ where
     /// Lets out what runs have left for later. When it takes too long, tasks of its own go on with it.
     async fn flush(&mut self) {
         let outboxes = std::mem::take(&mut self.outboxes);
-        let flushed = join_all(outboxes.into_iter().map(|outbox| outbox.flushed()));
+        let flushed = join_all(outboxes.into_iter().map(<dyn client::Outbox>::flushed));
         drop(timeout(FLUSH_TIMEOUT, flushed).await);
     }
 
@@ -444,9 +444,7 @@ where
         self.runs.clear();
         for (key, active) in std::mem::take(&mut self.running) {
             self.histories.abandoned(&key);
-            for outbox in active.run.take_outboxes() {
-                client::note_outbox(&mut self.outboxes, outbox);
-            }
+            client::note_outboxes(&mut self.outboxes, active.run.take_outboxes());
             let reference = ObjectRef::from_obj_with(&*active.obj, self.dyntype.clone());
             let error = Error::ReconcileCancelled(Box::new(reference.erase()));
             self.results.push_back(Err(error));

@@ -169,13 +169,16 @@ impl Recorder {
 
     /// Takes in an event about the object that `reference` names, to be sent soon. It never waits and
     /// never fails; see [`dropped`](Self::dropped) and the log for what could not be sent.
+    ///
+    /// In a reconcile that has read an incomplete [store](crate::reflector::Store#in-reconcilers) it does
+    /// nothing: what was found may not be so, and the object runs again when the store is complete.
     pub fn queue(&self, ev: &Event, reference: &ObjectReference) {
-        let resource_version = reference.resource_version.clone();
-        // What a reconcile finds in an incomplete store may not be so. It runs again.
-        if check_run().is_ok() {
-            self.shared
-                .take_in(Told::new(ev, reference), resource_version);
+        if check_run().is_err() {
+            return;
         }
+        let resource_version = reference.resource_version.clone();
+        let identity = Told::new(ev, reference);
+        self.shared.take_in(identity, resource_version);
     }
 
     /// What a controller that stops waits for.

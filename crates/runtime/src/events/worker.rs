@@ -189,11 +189,10 @@ impl Shared {
                 claim.told = true;
                 return Ok(());
             };
-            let anew = match &error {
-                kube::Error::Api(status) => {
-                    matches!(outcome(told.known, status), Outcome::Exists | Outcome::Gone)
-                }
-                _ => false,
+            let anew = if let kube::Error::Api(status) = &error {
+                matches!(outcome(told.known, status), Outcome::Exists | Outcome::Gone)
+            } else {
+                false
             };
             // A name that is new and taken has been taken by an attempt of which the client heard nothing.
             let renewed = told.serial != claim.serial;

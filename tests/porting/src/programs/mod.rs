@@ -8,6 +8,7 @@ mod configmap_generator;
 mod crd_reflector;
 mod custom_mapper;
 mod debounced;
+mod drained_applier;
 mod dynamic_owner;
 mod dynamic_watcher;
 mod error_without_sync;

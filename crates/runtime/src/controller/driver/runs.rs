@@ -181,10 +181,8 @@ where
             return;
         };
         let mut writes = active.run.take_writes();
-        for outbox in active.run.take_outboxes() {
-            client::note_outbox(&mut self.outboxes, outbox);
-        }
         let deferred = std::mem::take(&mut active.deferred);
+        client::note_outboxes(&mut self.outboxes, active.run.take_outboxes());
         self.writes.remember(key, &writes);
         for told in deferred {
             self.trigger(key.clone(), told);
@@ -202,10 +200,8 @@ where
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
         self.count_running(now);
-        let (mut outcome, item) = self.judge(&obj, reference, completion);
-        if active.run.wants_another() && outcome == Action::await_change().outcome(false) {
-            outcome = Action::requeue(FOLLOW_UP).outcome(false);
-        }
+        let followed = active.run.wants_another();
+        let (outcome, item) = self.judge(&obj, reference, completion, followed);
         let tracked = active.run.requests() > 0;
         if tracked {
             self.writes.covers().set_tracked();
@@ -350,12 +346,17 @@ where
         obj: &Arc<K>,
         reference: ObjectRef<K>,
         completion: Completion<Result<Action, Fut::Error>>,
+        followed: bool,
     ) -> (Outcome, Item<K, Fut::Error, Q>) {
         let backoff = Action::backoff().outcome(true);
         let erase = |reference: ObjectRef<K>| -> Box<ObjectRef<DynamicObject>> {
             Box::new(reference.erase())
         };
         match completion {
+            Completion::Returned(Ok(action)) if followed && action.is_await_change() => {
+                let outcome = Action::requeue(FOLLOW_UP).outcome(false);
+                (outcome, Ok((reference, action)))
+            }
             Completion::Returned(Ok(action)) => (action.outcome(false), Ok((reference, action))),
             Completion::Returned(Err(error)) => {
                 let Hooks {
