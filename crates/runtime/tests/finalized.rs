@@ -514,7 +514,7 @@ mod with_conditions {
         sleep(5 * SECOND).await;
         let site = sites.get("b").await.unwrap();
         let conditions = site.status.unwrap().conditions;
-        assert_eq!(conditions[0].reason, "BackingOff");
+        assert_eq!(conditions[0].reason, "Forbidden");
         task.abort();
     }
 }
