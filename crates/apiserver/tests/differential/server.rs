@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use homeostat_apiserver::ApiServer;
+use homeostat_apiserver::{ApiServer, TokioClock};
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new() -> Self {
         Self {
-            embedded: ApiServer::builder().build(),
+            embedded: ApiServer::builder().clock(TokioClock::default()).build(),
             versions: BTreeMap::new(),
             uids: BTreeMap::new(),
         }
