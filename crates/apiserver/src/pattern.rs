@@ -2,6 +2,7 @@
 //! the library at hand understands the same by them.
 
 mod class;
+mod fault;
 mod reader;
 #[cfg(test)]
 mod tests;

@@ -53,35 +53,30 @@ fn step_of(registry: &mut Registry, namespace: &Key) -> bool {
 
 /// Says in the conditions of a namespace what still holds it. True if that is news.
 fn report(registry: &mut Registry, namespace: &Key) -> bool {
-    let mut remaining: Vec<(String, usize)> = Vec::new();
-    let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
-    for storage in storages(registry) {
-        let now = registry.store.revision();
-        let objects = registry
-            .store
-            .scan(&storage, Some(&namespace.name), now, None);
-        let mut count = 0;
-        for (_, object) in objects {
-            count += 1;
-            for name in object::finalizers(&object) {
-                *finalizers.entry(name.to_owned()).or_default() += 1;
-            }
+    let conditions = conditions_of(registry, namespace);
+    registry.edit_status(namespace, &write_options(), |namespace| {
+        let known = &namespace["status"]["conditions"];
+        let same = |one: &Value, other: &Value| {
+            ["type", "status", "reason", "message"]
+                .iter()
+                .all(|member| one[*member] == other[*member])
+        };
+        let is_known = known.as_array().is_some_and(|known| {
+            known.len() == conditions.len()
+                && known
+                    .iter()
+                    .zip(&conditions)
+                    .all(|(one, other)| same(one, other))
+        });
+        if !is_known {
+            namespace["status"]["conditions"] = Value::Array(conditions);
         }
-        if count > 0 {
-            let (group, plural) = storage.rsplit_once('/').unwrap_or(("", &storage));
-            remaining.push((format!("{plural}.{}", group.trim_matches('/')), count));
-        }
-    }
-    let listed = |all: &mut dyn Iterator<Item = (&String, &usize)>, verb: &str| {
-        all.map(|(name, count)| format!("{name} {verb} {count} resource instances"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let contents = listed(
-        &mut remaining.iter().map(|(name, count)| (name, count)),
-        "has",
-    );
-    let holders = listed(&mut finalizers.iter(), "in");
+    })
+}
+
+/// The conditions of a namespace that still has objects.
+fn conditions_of(registry: &Registry, namespace: &Key) -> Vec<Value> {
+    let (contents, holders) = contents_of(registry, namespace);
     let now = registry.now();
     let condition = |kind: &str, status: bool, reason: &str, message: &str| {
         json!({
@@ -118,7 +113,7 @@ fn report(registry: &mut Registry, namespace: &Key) -> bool {
             &format!("Some resources are remaining: {contents}"),
         ),
     ];
-    conditions.push(if finalizers.is_empty() {
+    conditions.push(if holders.is_empty() {
         condition(
             "NamespaceFinalizersRemaining",
             false,
@@ -133,24 +128,42 @@ fn report(registry: &mut Registry, namespace: &Key) -> bool {
             &format!("Some content in the namespace has finalizers remaining: {holders}"),
         )
     });
-    registry.edit_status(namespace, &write_options(), |namespace| {
-        let known = &namespace["status"]["conditions"];
-        let same = |one: &Value, other: &Value| {
-            ["type", "status", "reason", "message"]
-                .iter()
-                .all(|member| one[*member] == other[*member])
-        };
-        let is_known = known.as_array().is_some_and(|known| {
-            known.len() == conditions.len()
-                && known
-                    .iter()
-                    .zip(&conditions)
-                    .all(|(one, other)| same(one, other))
-        });
-        if !is_known {
-            namespace["status"]["conditions"] = Value::Array(conditions);
+    conditions
+}
+
+/// What a namespace still has, and the finalizers that hold it, each as a text. The second is empty
+/// if there are no finalizers.
+fn contents_of(registry: &Registry, namespace: &Key) -> (String, String) {
+    let mut remaining: Vec<(String, usize)> = Vec::new();
+    let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
+    for storage in storages(registry) {
+        let now = registry.store.revision();
+        let objects = registry
+            .store
+            .scan(&storage, Some(&namespace.name), now, None);
+        let mut count = 0;
+        for (_, object) in objects {
+            count += 1;
+            for name in object::finalizers(&object) {
+                *finalizers.entry(name.to_owned()).or_default() += 1;
+            }
         }
-    })
+        if count > 0 {
+            let (group, plural) = storage.rsplit_once('/').unwrap_or(("", &storage));
+            remaining.push((format!("{plural}.{}", group.trim_matches('/')), count));
+        }
+    }
+    let listed = |all: &mut dyn Iterator<Item = (&String, &usize)>, verb: &str| {
+        all.map(|(name, count)| format!("{name} {verb} {count} resource instances"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let contents = listed(
+        &mut remaining.iter().map(|(name, count)| (name, count)),
+        "has",
+    );
+    let holders = listed(&mut finalizers.iter(), "in");
+    (contents, holders)
 }
 
 /// Lets an empty namespace go.

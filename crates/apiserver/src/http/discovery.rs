@@ -38,12 +38,15 @@ pub(super) fn answer(catalog: &Catalog, route: &Route, accept: &str) -> Answer {
         | Route::Debug(_)
         | Route::Unknown => None,
     };
-    found.unwrap_or_else(|| match route {
+    found.unwrap_or_else(|| {
         // Of a group that is built in, every version is the server's to know.
-        Route::Resources { group, .. } if group.is_empty() || Catalog::is_builtin_group(group) => {
+        if let Route::Resources { group, .. } = route
+            && (group.is_empty() || Catalog::is_builtin_group(group))
+        {
             Status::no_such_resource().into()
+        } else {
+            Answer::page_not_found()
         }
-        _ => Answer::page_not_found(),
     })
 }
 

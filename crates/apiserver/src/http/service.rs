@@ -117,11 +117,10 @@ where
         }
     }
     let wanted = facts.attributes(&requester.user, &parts.method, parts.uri.path());
-    let refused = match requester.may(&wanted) {
-        Decision::Deny(reason) if !open => Some(wanted.refusal(&reason)),
-        Decision::Allow | Decision::Deny(_) => None,
-    };
-    if let Some(status) = refused {
+    if let Decision::Deny(reason) = requester.may(&wanted)
+        && !open
+    {
+        let status = wanted.refusal(&reason);
         log(facts, Some(status.code), false);
         return Ok(finish(status.into(), media));
     }
@@ -146,16 +145,18 @@ where
     let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
     let heard = in_vain.unwrap_or(Some(answer));
     log(facts, heard.as_ref().map(Answer::code), changed);
-    let is_head = parts.method == Method::HEAD;
-    let heard = heard.map(|answer| finish(answer, media));
-    let heard = heard.map(|response| {
-        if is_head {
-            without_body(response)
-        } else {
-            response
-        }
-    });
-    heard.ok_or(TransportError(()))
+    let response = heard.map(|answer| finish(answer, media));
+    let response = response.ok_or(TransportError(()))?;
+    Ok(answer_to(&parts.method, response))
+}
+
+/// What a request of this method gets to see of a response.
+fn answer_to(method: &Method, response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if *method == Method::HEAD {
+        without_body(response)
+    } else {
+        response
+    }
 }
 
 /// What `RUST_LOG` with the target `homeostat_apiserver::requests` shows of a request. Nothing of

@@ -75,14 +75,13 @@ fn wanted(schema: &Schema) -> Wanted {
         schema.has_type("string"),
         schema.has_type("integer") || schema.has_type("number"),
     ) {
-        // A number or a text is one value, whatever it is.
-        (true, true) => Wanted::Anything,
         (true, false) => Wanted::Text,
         (false, true) => Wanted::Number,
         (false, false) if schema.has_type("boolean") => Wanted::Flag,
         (false, false) if schema.has_type("array") && resolved.items.is_some() => Wanted::List,
         (false, false) if schema.is_struct() || schema.is_map() => Wanted::Map,
-        (false, false) => Wanted::Anything,
+        // A number or a text is one value, whatever it is.
+        (true, true) | (false, false) => Wanted::Anything,
     }
 }
 

@@ -1,9 +1,7 @@
 //! Sets of characters.
 
-use super::reader::{Fault, before, fault};
+use super::fault::{Read, before, fault};
 use super::unicode::{Table, table_of};
-
-type Read<T> = Result<T, Fault>;
 
 /// The last character before those that no text can have, and the first after them.
 const LAST_BEFORE_SURROGATES: u32 = 0xD7FF;

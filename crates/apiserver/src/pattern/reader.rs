@@ -1,6 +1,7 @@
 //! Reads Go's syntax. Groups are kept on a list instead of the stack: they can nest without limit.
 
 use super::class::{self, Class};
+use super::fault::{Fault, Read, before, fault};
 use super::unicode::table_of;
 
 /// A group may have so many levels of parts within each other.
@@ -11,15 +12,6 @@ const MAX_REPEAT: i64 = 1000;
 
 /// Numbers from here on are too large to be counted.
 const MAX_COUNT: i64 = 100_000_000;
-
-/// What is wrong with a pattern, and the part that is wrong.
-#[derive(Debug)]
-pub(super) struct Fault {
-    code: &'static str,
-    part: String,
-}
-
-type Read<T> = Result<T, Fault>;
 
 /// A part of a pattern, translated.
 #[derive(Debug)]
@@ -78,16 +70,6 @@ pub(super) fn translate(source: &str) -> Result<(String, usize), String> {
     let read = reader.read();
     read.map(|item| (item.text, item.height))
         .map_err(|Fault { code, part }| format!("error parsing regexp: {code}: `{part}`"))
-}
-
-pub(super) fn fault<T>(code: &'static str, part: &str) -> Read<T> {
-    let part = part.to_owned();
-    Err(Fault { code, part })
-}
-
-/// The part of a text that was read when this rest is left.
-pub(super) fn before<'a>(text: &'a str, rest: &str) -> &'a str {
-    &text[..text.len() - rest.len()]
 }
 
 // === impl Item ===

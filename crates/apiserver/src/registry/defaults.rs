@@ -91,7 +91,7 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         return;
     }
     if resource.is_definition() {
-        super::definitions::complete(object);
+        complete_definition(object);
     }
     kinds::complete(resource, object);
     if resource.is("batch", "jobs") {
@@ -102,6 +102,18 @@ pub(super) fn fill(resource: &Resource, object: &mut Value) {
         && let Some(members) = object.as_object_mut()
     {
         fill_members(filled, members, not_defaults(resource));
+    }
+}
+
+/// Fills in the names that a definition may leave out.
+pub(super) fn complete_definition(definition: &mut Value) {
+    let names = &mut definition["spec"]["names"];
+    let kind = names["kind"].as_str().unwrap_or_default().to_owned();
+    if names["singular"].as_str().is_none_or(str::is_empty) {
+        names["singular"] = json!(kind.to_lowercase());
+    }
+    if names["listKind"].as_str().is_none_or(str::is_empty) {
+        names["listKind"] = json!(format!("{kind}List"));
     }
 }
 

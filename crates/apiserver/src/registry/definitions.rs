@@ -37,11 +37,6 @@ pub(crate) fn look_ahead(resource: &Resource, text: &[u8]) {
     }
 }
 
-/// Fills in what a definition may leave out.
-pub(super) fn complete(definition: &mut Value) {
-    complete_names(&mut definition["spec"]["names"]);
-}
-
 /// The status of a new definition.
 pub(super) fn prepare(definition: &mut Value) {
     let stored: Vec<Value> = storage_versions(&definition["spec"])
@@ -93,16 +88,6 @@ fn list_of(value: &Value) -> &[Value] {
 fn is_established(definition: &Value) -> bool {
     let mut conditions = list_of(&definition["status"]["conditions"]).iter();
     conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
-}
-
-fn complete_names(names: &mut Value) {
-    let kind = names["kind"].as_str().unwrap_or_default().to_owned();
-    if names["singular"].as_str().is_none_or(str::is_empty) {
-        names["singular"] = json!(kind.to_lowercase());
-    }
-    if names["listKind"].as_str().is_none_or(str::is_empty) {
-        names["listKind"] = json!(format!("{kind}List"));
-    }
 }
 
 impl Registry {

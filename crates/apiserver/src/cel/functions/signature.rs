@@ -1,6 +1,9 @@
 use super::Overload;
 use crate::cel::types::{Opaque, Type};
 
+/// A function by its name, and the ways to call it: a name for each, and its signature.
+pub(super) type Function = (&'static str, &'static [(&'static str, &'static str)]);
+
 struct Reader<'a> {
     rest: &'a str,
     /// The letters that stand for types, in the order of their numbers.

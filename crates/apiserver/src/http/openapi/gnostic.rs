@@ -18,17 +18,17 @@ pub(in crate::http) fn encode(document: &Value) -> Vec<u8> {
     let mut info = Message::default();
     info.text(1, &document["info"]["title"]);
     info.text(2, &document["info"]["version"]);
-    message.inner(2, info);
+    message.inner(2, &info);
     let mut paths = Message::default();
     for (name, item) in members(&document["paths"]) {
-        paths.inner(2, named(name, path(item)));
+        paths.inner(2, &named(name, path(item)));
     }
-    message.inner(8, paths);
+    message.inner(8, &paths);
     let mut definitions = Message::default();
     for (name, definition) in members(&document["definitions"]) {
-        definitions.inner(1, named(name, schema(definition)));
+        definitions.inner(1, &named(name, schema(definition)));
     }
-    message.inner(9, definitions);
+    message.inner(9, &definitions);
     message.0
 }
 
@@ -44,7 +44,7 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
 fn named(name: &str, value: Message) -> Message {
     let mut pair = Message::default();
     pair.bytes(1, name.as_bytes());
-    pair.inner(2, value);
+    pair.inner(2, &value);
     pair
 }
 
@@ -58,7 +58,7 @@ fn any(value: &Value) -> Message {
 /// Adds the extensions among the members of an object.
 fn extensions(message: &mut Message, number: u64, object: &Value) {
     for (name, value) in members(object).filter(|(name, _)| name.starts_with("x-")) {
-        message.inner(number, named(name, any(value)));
+        message.inner(number, &named(name, any(value)));
     }
 }
 
@@ -77,11 +77,11 @@ fn path(item: &Value) -> Message {
     let mut message = Message::default();
     for (method, number) in METHODS {
         if item[method].is_object() {
-            message.inner(number, operation(&item[method]));
+            message.inner(number, &operation(&item[method]));
         }
     }
     for one in elements(&item["parameters"]) {
-        message.inner(9, parameter(one));
+        message.inner(9, &parameter(one));
     }
     message
 }
@@ -100,7 +100,7 @@ fn operation(operation: &Value) -> Message {
         message.text(7, consumed);
     }
     for one in elements(&operation["parameters"]) {
-        message.inner(8, parameter(one));
+        message.inner(8, &parameter(one));
     }
     let mut responses = Message::default();
     for (code, response) in members(&operation["responses"]) {
@@ -108,14 +108,14 @@ fn operation(operation: &Value) -> Message {
         described.text(1, &response["description"]);
         if response["schema"].is_object() {
             let mut item = Message::default();
-            item.inner(1, schema(&response["schema"]));
-            described.inner(2, item);
+            item.inner(1, &schema(&response["schema"]));
+            described.inner(2, &item);
         }
         let mut value = Message::default();
-        value.inner(1, described);
-        responses.inner(1, named(code, value));
+        value.inner(1, &described);
+        responses.inner(1, &named(code, value));
     }
-    message.inner(9, responses);
+    message.inner(9, &responses);
     extensions(&mut message, 13, operation);
     message
 }
@@ -128,8 +128,8 @@ fn parameter(parameter: &Value) -> Message {
         body.text(2, &parameter["name"]);
         body.text(3, &parameter["in"]);
         body.flag(4, &parameter["required"]);
-        body.inner(5, schema(&parameter["schema"]));
-        one.inner(1, body);
+        body.inner(5, &schema(&parameter["schema"]));
+        one.inner(1, &body);
     } else {
         let mut own = Message::default();
         own.flag(1, &parameter["required"]);
@@ -140,11 +140,11 @@ fn parameter(parameter: &Value) -> Message {
         // Of a query the value may be empty, which takes a number.
         own.text(if is_query { 6 } else { 5 }, &parameter["type"]);
         let mut place = Message::default();
-        place.inner(if is_query { 3 } else { 4 }, own);
-        one.inner(2, place);
+        place.inner(if is_query { 3 } else { 4 }, &own);
+        one.inner(2, &place);
     }
     let mut item = Message::default();
-    item.inner(1, one);
+    item.inner(1, &one);
     item
 }
 
@@ -155,7 +155,7 @@ fn schema(described: &Value) -> Message {
     message.text(3, &described["title"]);
     message.text(4, &described["description"]);
     if !described["default"].is_null() {
-        message.inner(5, any(&described["default"]));
+        message.inner(5, &any(&described["default"]));
     }
     message.text(13, &described["pattern"]);
     message.flag(16, &described["uniqueItems"]);
@@ -163,26 +163,26 @@ fn schema(described: &Value) -> Message {
         message.text(19, name);
     }
     for value in elements(&described["enum"]) {
-        message.inner(20, any(value));
+        message.inner(20, &any(value));
     }
     let values = &described["additionalProperties"];
     if values.is_object() {
         let mut item = Message::default();
-        item.inner(1, schema(values));
-        message.inner(21, item);
+        item.inner(1, &schema(values));
+        message.inner(21, &item);
     }
     if described["type"].is_string() {
         let mut item = Message::default();
         item.text(1, &described["type"]);
-        message.inner(22, item);
+        message.inner(22, &item);
     }
     if described["items"].is_object() {
         let mut item = Message::default();
-        item.inner(1, schema(&described["items"]));
-        message.inner(23, item);
+        item.inner(1, &schema(&described["items"]));
+        message.inner(23, &item);
     }
     for one in elements(&described["allOf"]) {
-        message.inner(24, schema(one));
+        message.inner(24, &schema(one));
     }
     if described["properties"]
         .as_object()
@@ -190,9 +190,9 @@ fn schema(described: &Value) -> Message {
     {
         let mut properties = Message::default();
         for (name, property) in members(&described["properties"]) {
-            properties.inner(1, named(name, schema(property)));
+            properties.inner(1, &named(name, schema(property)));
         }
-        message.inner(25, properties);
+        message.inner(25, &properties);
     }
     extensions(&mut message, 31, described);
     message
@@ -203,10 +203,7 @@ fn schema(described: &Value) -> Message {
 impl Message {
     fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "seven bits are taken, and one says that more follow"
-            )]
+            // Seven bits are taken, and one says that more follow.
             self.0.push((number & 0x7f) as u8 | 0x80);
             number >>= 7;
         }
@@ -235,7 +232,7 @@ impl Message {
         }
     }
 
-    fn inner(&mut self, number: u64, message: Self) {
+    fn inner(&mut self, number: u64, message: &Self) {
         self.bytes(number, &message.0);
     }
 }

@@ -128,7 +128,9 @@ fn older(schema: &Value) -> Value {
             }
             Value::Object(older_one)
         }
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            schema.clone()
+        }
     }
 }
 

@@ -241,9 +241,9 @@ fn is_image(text: &str) -> bool {
     };
     let (path, last) = text.rsplit_once('/').unwrap_or(("", text));
     let (last, tag) = last.split_once(':').unwrap_or((last, "latest"));
-    let in_tag = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_tag =
-        (1..=128).contains(&tag.len()) && tag.chars().all(in_tag) && !tag.starts_with(['.', '-']);
+        (1..=128).contains(&tag.len()) && tag.chars().all(fits) && !tag.starts_with(['.', '-']);
     let mut parts = path.split('/').filter(|_| !path.is_empty()).peekable();
     let is_host = |part: &&str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);

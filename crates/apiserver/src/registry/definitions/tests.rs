@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::acceptance::accept;
-use super::{causes, complete, prepare};
+use super::{causes, prepare};
+use crate::registry::defaults;
 
 /// A definition that is right.
 fn definition() -> Value {
@@ -21,7 +22,7 @@ fn definition() -> Value {
             }],
         },
     });
-    complete(&mut definition);
+    defaults::complete_definition(&mut definition);
     prepare(&mut definition);
     definition
 }

@@ -80,9 +80,8 @@ fn problem(text: &str, micro: bool) -> Option<String> {
     } else if digits > 0 {
         rest = &rest[digits + 1..];
     }
-    let after = match zone(rest) {
-        Some(after) => after,
-        None => return unreadable(rest, "Z07:00"),
+    let Some(after) = zone(rest) else {
+        return unreadable(rest, "Z07:00");
     };
     if !after.is_empty() {
         return Some(format!("parsing time {text:?}: extra text: {after:?}"));

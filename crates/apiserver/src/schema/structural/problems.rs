@@ -80,12 +80,8 @@ fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
         structure(property, &place, "for specified object fields", causes);
     }
     if schema["items"].is_object() {
-        structure(
-            &schema["items"],
-            &own("items"),
-            "for specified array items",
-            causes,
-        );
+        let role = "for specified array items";
+        structure(&schema["items"], &own("items"), role, causes);
     } else if schema["items"].is_array() {
         let why = "items must be a schema object and not an array";
         causes.push(Cause::forbidden(own("items"), why));

@@ -10,7 +10,7 @@ pub(super) fn is_uuid(text: &str, version: Option<char>) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let digits = match parts[..] {
         [digits] => digits.to_owned(),
-        [a, b, c, d, e] if [a, b, c, d, e].map(str::len) == [8, 4, 4, 4, 12] => parts.concat(),
+        _ if parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) => parts.concat(),
         _ => return false,
     };
     if digits.len() != 32 || !is_hex(&digits) {
