@@ -21,12 +21,12 @@ pub(in crate::http) fn encode(document: &Value) -> Vec<u8> {
     message.inner(2, &info);
     let mut paths = Message::default();
     for (name, item) in members(&document["paths"]) {
-        paths.inner(2, &named(name, path(item)));
+        paths.inner(2, &named(name, &path(item)));
     }
     message.inner(8, &paths);
     let mut definitions = Message::default();
     for (name, definition) in members(&document["definitions"]) {
-        definitions.inner(1, &named(name, schema(definition)));
+        definitions.inner(1, &named(name, &schema(definition)));
     }
     message.inner(9, &definitions);
     message.0
@@ -41,10 +41,10 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// A value with a name.
-fn named(name: &str, value: Message) -> Message {
+fn named(name: &str, value: &Message) -> Message {
     let mut pair = Message::default();
     pair.bytes(1, name.as_bytes());
-    pair.inner(2, &value);
+    pair.inner(2, value);
     pair
 }
 
@@ -58,7 +58,7 @@ fn any(value: &Value) -> Message {
 /// Adds the extensions among the members of an object.
 fn extensions(message: &mut Message, number: u64, object: &Value) {
     for (name, value) in members(object).filter(|(name, _)| name.starts_with("x-")) {
-        message.inner(number, &named(name, any(value)));
+        message.inner(number, &named(name, &any(value)));
     }
 }
 
@@ -113,7 +113,7 @@ fn operation(operation: &Value) -> Message {
         }
         let mut value = Message::default();
         value.inner(1, &described);
-        responses.inner(1, &named(code, value));
+        responses.inner(1, &named(code, &value));
     }
     message.inner(9, &responses);
     extensions(&mut message, 13, operation);
@@ -190,7 +190,7 @@ fn schema(described: &Value) -> Message {
     {
         let mut properties = Message::default();
         for (name, property) in members(&described["properties"]) {
-            properties.inner(1, &named(name, schema(property)));
+            properties.inner(1, &named(name, &schema(property)));
         }
         message.inner(25, &properties);
     }
