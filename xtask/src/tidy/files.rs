@@ -48,10 +48,16 @@ const MAX_BYTES: usize = 1024 * 1024;
 const EMPTY_NAMES: &[&str] = &["utils", "helpers", "common", "misc"];
 
 /// Modules that may have such a name, with the reason.
-const NAMED_BY_OTHERS: &[(&str, &str)] = &[(
-    "crates/runtime/src/utils",
-    "users import kube::runtime::utils and change only the crate",
-)];
+const NAMED_BY_OTHERS: &[(&str, &str)] = &[
+    (
+        "crates/runtime/src/utils",
+        "users import kube::runtime::utils and change only the crate",
+    ),
+    (
+        "crates/runtime/src/compat",
+        "it mirrors kube::runtime, which has a module utils",
+    ),
+];
 
 /// Starts of paths that exist on one machine only. In parts, so that this file does not name them.
 const MACHINE_PATHS: &[&str] = &[
@@ -102,7 +108,7 @@ fn module_name(tree: &Tree) -> Vec<Finding> {
                     // A module in a file of its own is found by its path.
                     let after = source.code[offset + "mod ".len() + name.len()..].trim_start();
                     let line = source.line(offset);
-                    after.starts_with('{').then(|| Finding {
+                    (!excepted && after.starts_with('{')).then(|| Finding {
                         path: path.to_owned(),
                         line,
                         advice: named(name),

@@ -21,13 +21,12 @@ fn minimum_rust(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut oldest = None;
     for package in tree.graph.members() {
-        match package.rust_version.as_deref().and_then(parse) {
-            Some(version) => oldest = Some(oldest.map_or(version, |oldest| version.min(oldest))),
-            None => {
-                let manifest = format!("{}/Cargo.toml", tree.graph.folder(package));
-                let advice = "say `rust-version.workspace = true`".to_owned();
-                findings.push(finding(manifest, advice));
-            }
+        if let Some(version) = package.rust_version.as_deref().and_then(parse) {
+            oldest = Some(oldest.map_or(version, |oldest| version.min(oldest)));
+        } else {
+            let manifest = format!("{}/Cargo.toml", tree.graph.folder(package));
+            let advice = "say `rust-version.workspace = true`".to_owned();
+            findings.push(finding(manifest, advice));
         }
     }
     let Some(oldest) = oldest else {

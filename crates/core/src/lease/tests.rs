@@ -25,13 +25,13 @@ enum Request {
 impl Server {
     fn answer(&mut self, request: &Request) -> Answer {
         match (request, &self.lease) {
-            (Request::Read, None) => Answer::Missing,
             (Request::Read, Some((version, record))) => Answer::Found {
                 version: version.to_string(),
                 record: record.clone(),
             },
             (
-                Request::Write(Draft {
+                Request::Read
+                | Request::Write(Draft {
                     version: Some(_), ..
                 }),
                 None,
@@ -77,15 +77,15 @@ fn settle(machine: &mut Machine, server: &mut Server, now: Time) -> Vec<Output> 
     let mut outputs = Vec::new();
     for _ in 0..10 {
         let action = machine.action();
-        let input = match request(&action) {
-            Some((attempt, _, request)) => Input::Answered {
+        let input = if let Some((attempt, _, request)) = request(&action) {
+            Input::Answered {
                 attempt,
                 answer: server.answer(&request),
-            },
-            None => match action {
-                Action::Sleep { until } if until <= now => Input::Awake,
-                _ => return outputs,
-            },
+            }
+        } else if matches!(action, Action::Sleep { until } if until <= now) {
+            Input::Awake
+        } else {
+            return outputs;
         };
         outputs.extend(machine.on(now, input, 0.0));
     }

@@ -1,8 +1,8 @@
 //! Runs that came too early to count.
 
 use super::Queue;
+use super::hashed::Hashed;
 use super::slot::{Stage, Waiting};
-use super::slots::Hashed;
 use super::trigger::{Action, Outcome};
 use super::window::Window;
 use crate::time::Time;

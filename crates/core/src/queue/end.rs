@@ -2,8 +2,8 @@
 
 use super::Queue;
 use super::causes::Causes;
+use super::hashed::Hashed;
 use super::slot::{Stage, Waiting};
-use super::slots::Hashed;
 use crate::time::Time;
 use std::hash::Hash;
 

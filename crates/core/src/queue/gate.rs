@@ -1,8 +1,8 @@
 //! What keeps a key from running although it has reason to.
 
 use super::Queue;
+use super::hashed::Hashed;
 use super::slot::{Gate, Stage};
-use super::slots::Hashed;
 use super::trigger::Class;
 use crate::time::Time;
 use std::hash::Hash;

@@ -1,9 +1,9 @@
 //! Where the state of a key is kept.
 
+use super::hashed::Hashed;
 use super::segmented::Segmented;
 use super::table::Table;
-use rustc_hash::FxBuildHasher;
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 
 /// Values by key, each in a numbered slot that stays the same until the value is removed.
 ///
@@ -21,10 +21,6 @@ pub(super) struct Slots<K, V> {
     entries: Segmented<Option<(K, V)>>,
     free: Free,
 }
-
-/// A hash of a key, which saves hashing it again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hashed(u32);
 
 /// The slots that are not in use.
 ///
@@ -98,28 +94,6 @@ impl<K: Hash + Eq, V> Slots<K, V> {
         self.entries[slot as usize]
             .as_ref()
             .expect("only slots in use are asked for")
-    }
-}
-
-impl Hashed {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the upper half is folded in before"
-    )]
-    pub(super) fn of(key: &impl Hash) -> Self {
-        let hash = FxBuildHasher.hash_one(key);
-        // The best bits of this hash are its lowest 26 and, further up, those in the middle.
-        Self((hash ^ (hash >> 32)) as u32)
-    }
-
-    /// The table looks at the lowest and at the highest bits of 64.
-    pub(super) fn spread(self) -> u64 {
-        u64::from(self.0) | u64::from(self.0) << 32
-    }
-
-    /// Bits that a shard does not look at as long as there are not too many shards.
-    pub(super) fn shard_bits(self) -> usize {
-        self.0.rotate_right(12) as usize
     }
 }
 

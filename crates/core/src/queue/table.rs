@@ -1,6 +1,6 @@
 //! A hash table that grows bit by bit.
 
-use super::slots::Hashed;
+use super::hashed::Hashed;
 use hashbrown::HashTable;
 
 /// How many entries a shard has on average before another one is added.
