@@ -33,7 +33,7 @@ fn start(queue: &mut Queue<char, &'static str>, now: Time) -> (Vec<&'static str>
             assert_ne!(run.timer, Some(Timer::Requeue), "nobody asked for a timer");
             (run.causes.iter().copied().collect(), run.failures)
         }
-        other => panic!("{other:?}"),
+        other @ (Next::WaitUntil(_) | Next::Idle) => panic!("{other:?}"),
     }
 }
 
