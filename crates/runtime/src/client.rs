@@ -59,11 +59,11 @@ pub use self::{
 };
 pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
+    request::OwnPatience,
     run::{
         InRun, Noted, Outbox, OwnRequest, Run, check_run, identity, in_run, in_run_now,
         keeping_run, note_outboxes, noting_requests, requests_noted, sign_by_default,
     },
-    service::OwnPatience,
     write::Known,
 };
 

@@ -197,7 +197,7 @@ impl Leadership {
     pub async fn acquired(&self) {
         let mut status = self.status.clone();
         if status.wait_for(|status| status.leads).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

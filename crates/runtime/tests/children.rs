@@ -723,9 +723,10 @@ async fn two_replicas_agree_on_a_password() {
         let _guard = world.server.faults().inject(rule, delay);
         let set = world.set();
         let slow = tokio::spawn(async move {
-            match completing {
-                true => set.complete(password("slow")).await,
-                false => set.create(password("slow")).await,
+            if completing {
+                set.complete(password("slow")).await
+            } else {
+                set.create(password("slow")).await
             }
         });
         sleep(Duration::from_millis(500)).await;

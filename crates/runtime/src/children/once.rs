@@ -152,7 +152,7 @@ impl Set {
             let is_there = live.is_some();
             let written = match live {
                 None => self.create_now(&target, &wanted).await,
-                Some(live) => match self.patch(owner, &wanted, &live, presence)? {
+                Some(live) => match patch(owner, &wanted, &live, presence)? {
                     Ok(patch) => target.patch(&self.patch_params(), &patch).await,
                     Err(done) => return wanted.read(&live, done),
                 },
@@ -172,27 +172,6 @@ impl Set {
             ..PostParams::default()
         };
         target.create(&params, &wanted.body(None)).await
-    }
-
-    /// What an object that is there has to get; or what was done about it if that is nothing.
-    fn patch(
-        &self,
-        owner: &Owner,
-        wanted: &Wanted,
-        live: &Value,
-        presence: Presence,
-    ) -> Result<Result<Patch<Value>, Done>, Error> {
-        if wanted.standing(owner, live)? == Standing::Leaving {
-            return Ok(Err(Done::Leaving));
-        }
-        let Some(mut patch) = presence.missing(live, wanted) else {
-            return Ok(Err(Done::Kept));
-        };
-        // It holds for this very state: what is missing in it may be there in the next.
-        for name in ["uid", "resourceVersion"] {
-            patch["metadata"][name] = live["metadata"][name].clone();
-        }
-        Ok(Ok(Patch::Merge(patch)))
     }
 
     fn patch_params(&self) -> PatchParams {
@@ -222,6 +201,26 @@ impl Presence {
             }
         }
     }
+}
+
+/// What an object that is there has to get; or what was done about it if that is nothing.
+fn patch(
+    owner: &Owner,
+    wanted: &Wanted,
+    live: &Value,
+    presence: Presence,
+) -> Result<Result<Patch<Value>, Done>, Error> {
+    if wanted.standing(owner, live)? == Standing::Leaving {
+        return Ok(Err(Done::Leaving));
+    }
+    let Some(mut patch) = presence.missing(live, wanted) else {
+        return Ok(Err(Done::Kept));
+    };
+    // It holds for this very state: what is missing in it may be there in the next.
+    for name in ["uid", "resourceVersion"] {
+        patch["metadata"][name] = live["metadata"][name].clone();
+    }
+    Ok(Ok(Patch::Merge(patch)))
 }
 
 /// Whether the server refused a request because somebody else was faster. An object that was there may be gone; of

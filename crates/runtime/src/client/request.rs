@@ -22,6 +22,10 @@ pub enum Verb {
     DeleteCollection,
 }
 
+/// Marks a request whose sender knows itself how long it waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnPatience;
+
 /// The target of a write.
 #[derive(Debug, Clone)]
 pub(super) struct Target {

@@ -4,7 +4,7 @@ use super::{
     body::{Silent, TrackedBody},
     flight::Flight,
     heard::How,
-    request,
+    request::{self, OwnPatience},
     run::{Recording, Run},
     sight::Intent,
 };
@@ -44,10 +44,6 @@ struct Sender {
     identity: Identity,
     user_agent: Option<HeaderValue>,
 }
-
-/// Marks a request whose sender knows itself how long it waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnPatience;
 
 // === impl TrackedService ===
 

@@ -27,14 +27,14 @@ use self::{
     driver::{Driver, Hooks, Setup, Stop},
     history::Histories,
     intake::{Intake, Pauses},
-    source::{Filter, Input, Primary, Signal, Source},
+    source::{Filter, Input, Primary, Signal, Source, filtered},
     teller::Teller,
 };
 use crate::{
-    Identity, Predicate, WatchStreamExt,
+    Identity, Predicate,
     reflector::{ObjectRef, Registry, Store, store::Writer},
     task::InTasks,
-    utils::{Backoff, WatchItem},
+    utils::Backoff,
     watcher,
 };
 use futures::{
@@ -191,7 +191,7 @@ where
         }
     }
 
-    /// A controller for the objects of a stream that was [reflected](WatchStreamExt::reflect) into
+    /// A controller for the objects of a stream that was [reflected](crate::WatchStreamExt::reflect) into
     /// the store `reader`.
     ///
     /// ```
@@ -413,8 +413,9 @@ where
 
     /// The same as [`owns`](Self::owns), for objects that a stream delivers.
     ///
-    /// Use [`reflect`](WatchStreamExt::reflect) and then [`touched_objects`](WatchStreamExt::touched_objects), so
-    /// that the stream delivers deleted objects too. Without `reflect` it does so only while its watch is open: what
+    /// Use [`reflect`](crate::WatchStreamExt::reflect) and then
+    /// [`touched_objects`](crate::WatchStreamExt::touched_objects), so that the stream
+    /// delivers deleted objects too. Without `reflect` it does so only while its watch is open: what
     /// is deleted in a gap is missing in the next list, nobody compares that list with the one before, and the owner
     /// is not reconciled. The log warns of such a stream once. [`owns`](Self::owns) needs no such care.
     ///
@@ -532,8 +533,9 @@ where
 
     /// The same as [`watches`](Self::watches), for objects that a stream delivers.
     ///
-    /// Use [`reflect`](WatchStreamExt::reflect) and then [`touched_objects`](WatchStreamExt::touched_objects), so
-    /// that the stream delivers deleted objects too: see [`owns_stream`](Self::owns_stream).
+    /// Use [`reflect`](crate::WatchStreamExt::reflect) and then
+    /// [`touched_objects`](crate::WatchStreamExt::touched_objects), so that the stream
+    /// delivers deleted objects too: see [`owns_stream`](Self::owns_stream).
     #[must_use]
     pub fn watches_stream<Other, I>(
         self,
@@ -754,22 +756,6 @@ where
             histories,
             recorder,
         }
-    }
-}
-
-/// Lets those objects pass that `filter` lets pass.
-fn filtered<K: Resource + 'static, S>(
-    objects: S,
-    filter: Option<Filter<K>>,
-) -> stream::BoxStream<'static, S::Item>
-where
-    S: Stream<Item: WatchItem<Object = K>> + Send + 'static,
-{
-    match filter {
-        None => objects.boxed(),
-        Some(filter) => objects
-            .predicate_filter(move |obj: &K| filter.hash_property(obj))
-            .boxed(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     scope::Scope,
 };
 use crate::{
-    Predicate,
+    Predicate, WatchStreamExt,
     notes::{self, Note},
     predicate::{changes_desired_state, matters},
     progress::Progress,
@@ -17,6 +17,7 @@ use crate::{
         ObjectKey, ObjectRef, Status, Store,
         store::{ObjectChange, Writer, WriterDropped},
     },
+    utils::WatchItem,
     watcher::{self, Heard, Observation, Origin},
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
@@ -545,5 +546,21 @@ fn slim<K: Resource>(event: watcher::Event<K>, managed_fields: bool) -> watcher:
         event
     } else {
         event.modify(|obj| obj.meta_mut().managed_fields = None)
+    }
+}
+
+/// Lets those objects pass that `filter` lets pass.
+pub(super) fn filtered<K: Resource + 'static, S>(
+    objects: S,
+    filter: Option<Filter<K>>,
+) -> BoxStream<'static, S::Item>
+where
+    S: Stream<Item: WatchItem<Object = K>> + Send + 'static,
+{
+    match filter {
+        None => objects.boxed(),
+        Some(filter) => objects
+            .predicate_filter(move |obj: &K| filter.hash_property(obj))
+            .boxed(),
     }
 }

@@ -226,8 +226,9 @@ impl std::fmt::Debug for Elector {
 
 /// An error without the body of an answer.
 fn describe(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        other => other.to_string(),
+    if let kube::Error::Api(status) = error {
+        format!("{} ({})", status.message, status.code)
+    } else {
+        error.to_string()
     }
 }

@@ -60,12 +60,11 @@ impl Record {
         lease.metadata.managed_fields = None;
         fill(lease.spec.get_or_insert_default(), draft, now);
         let params = PostParams::default();
-        let written = match draft.version {
-            Some(_) => self.leases.replace(&self.name, &params, &lease).await,
-            None => {
-                lease.metadata.uid = None;
-                self.leases.create(&params, &lease).await
-            }
+        let written = if draft.version.is_some() {
+            self.leases.replace(&self.name, &params, &lease).await
+        } else {
+            lease.metadata.uid = None;
+            self.leases.create(&params, &lease).await
         };
         match written {
             Ok(lease) => {

@@ -6,6 +6,7 @@ mod key;
 mod mailbox;
 mod object_ref;
 mod reads;
+mod shared;
 mod snapshot;
 mod status;
 pub mod store;

@@ -2,13 +2,13 @@
 
 use super::{
     Lookup, ObjectRef,
-    entries::{Entries, Indexed},
+    entries::Entries,
     key::{Named, ObjectKey},
     mailbox::Mailbox,
     names_kind,
-    reads::{self, Use},
+    reads::Use,
+    shared::{Shared, State, snapshot, version},
     status::{Condition, Status},
-    versions::Versions,
 };
 use crate::{
     progress::Progress,
@@ -22,7 +22,7 @@ use kube::{
 use std::{
     fmt::{self, Debug},
     hash::Hash,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
+    sync::{Arc, RwLock},
 };
 
 pub(crate) use super::snapshot::{ObjectChange, Snapshot};
@@ -77,26 +77,6 @@ where
     origin: Option<Arc<Origin>>,
     /// Whether the last thing that came was a failure.
     failing: bool,
-}
-
-/// What a writer and its readers share.
-struct Shared<K: Lookup> {
-    dyntype: K::DynamicType,
-    state: RwLock<State<K>>,
-    /// Its progress is that of the objects: they are up to date as of the latest version among them, at least.
-    status: Arc<Status>,
-}
-
-struct State<K> {
-    objects: Cache<ObjectKey, Snapshot<K>>,
-    subscribers: Vec<Weak<Mailbox<K>>>,
-    indexes: Vec<Weak<dyn Indexed<K>>>,
-    /// By the uid of each owner; made when it is first asked for.
-    owners: Option<Arc<Entries<K, String>>>,
-    /// Made when a reconciler first reads the store.
-    versions: Option<Arc<Versions>>,
-    /// Whether the writer is gone.
-    closed: bool,
 }
 
 /// The writer of a store was dropped before the store was ready, so it never will be.
@@ -708,89 +688,6 @@ where
     }
 }
 
-// === impl State ===
-
-impl<K: Lookup> State<K> {
-    /// The latest version among the objects: a list of them is at least that recent.
-    fn latest(&self) -> Option<u64> {
-        let versions = self.objects.iter().map(|(_, obj)| version(&*obj.0));
-        versions.max().flatten()
-    }
-
-    /// Makes an index and keeps it up to date as long as somebody holds it.
-    fn index<V, I>(
-        &mut self,
-        property: impl Fn(&K) -> I + Send + Sync + 'static,
-    ) -> Arc<Entries<K, V>>
-    where
-        K: Send + Sync + 'static,
-        V: Ord + Send + 'static,
-        I: IntoIterator<Item = V>,
-    {
-        let values = move |obj: &K| property(obj).into_iter().collect();
-        let entries = Arc::new(Entries::new(values, self.objects.iter()));
-        let indexed: Arc<dyn Indexed<K>> = entries.clone();
-        self.indexes.push(Arc::downgrade(&indexed));
-        entries
-    }
-
-    /// Tells everybody who follows the store what happened.
-    fn tell(&mut self, changes: &[ObjectChange<K>]) {
-        if changes.is_empty() {
-            return;
-        }
-        if let Some(versions) = &self.versions {
-            versions.take_in(changes);
-        }
-        self.indexes.retain(|index| {
-            let index = index.upgrade();
-            index.is_some_and(|index| {
-                index.take_in(changes);
-                true
-            })
-        });
-        self.subscribers.retain(|mailbox| {
-            let Some(mailbox) = mailbox.upgrade() else {
-                return false;
-            };
-            mailbox.put(changes.iter().map(|change| match change {
-                Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
-                    (key.clone(), Arc::clone(&new.0), false)
-                }
-                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0), true),
-            }));
-            true
-        });
-    }
-}
-
-// === impl Shared ===
-
-impl<K: Lookup> Shared<K> {
-    /// Tells whoever this task reads for.
-    fn note(&self, uses: Use) {
-        reads::note(&self.status, uses, || {
-            let mut state = self.write();
-            let State {
-                versions, objects, ..
-            } = &mut *state;
-            let made = versions.get_or_insert_with(|| Arc::new(Versions::new(objects.iter())));
-            Arc::clone(made)
-        });
-    }
-}
-
-/// A panic of a reader's predicate leaves the objects whole, so a poisoned lock is as good as any.
-impl<K: Lookup> Shared<K> {
-    fn read(&self) -> RwLockReadGuard<'_, State<K>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Takes a failure of a watch into a cache of what it delivers.
 pub(crate) fn take_in_error<V: Versioned + Clone>(
     cache: &mut Cache<ObjectKey, V>,
@@ -811,12 +708,4 @@ pub(crate) fn take_in_error<V: Versioned + Clone>(
 /// For the end of a sentence: what went wrong, if it is known.
 fn because(error: Option<&str>) -> String {
     error.map_or_else(String::new, |error| format!("; what failed last: {error}"))
-}
-
-fn version<K: Lookup>(obj: &K) -> Option<u64> {
-    obj.resource_version()?.parse().ok()
-}
-
-fn snapshot<K>(obj: K) -> Snapshot<K> {
-    Snapshot(Arc::new(obj))
 }

@@ -128,12 +128,11 @@ impl Seen {
         obj: &K,
         source: Option<SourceId>,
     ) -> bool {
-        let origin = match source {
-            Some(id) => Origin::Source(id, self.round(id)),
-            None => {
-                self.sightings += 1;
-                Origin::Unknown((Instant::now(), self.sightings))
-            }
+        let origin = if let Some(id) = source {
+            Origin::Source(id, self.round(id))
+        } else {
+            self.sightings += 1;
+            Origin::Unknown((Instant::now(), self.sightings))
         };
         let key = ObjectKey::of(obj);
         if let Origin::Unknown(age) = origin {

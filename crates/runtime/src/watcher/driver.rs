@@ -401,9 +401,10 @@ impl Watch {
         loop {
             let Some(line) = self.line().await? else {
                 let begun = std::mem::take(&mut self.begun);
-                return match begun.is_empty() {
-                    true => Ok(None),
-                    false => decode::line(&begun).map(Some),
+                return if begun.is_empty() {
+                    Ok(None)
+                } else {
+                    decode::line(&begun).map(Some)
                 };
             };
             if self.begun.is_empty() {

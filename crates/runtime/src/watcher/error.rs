@@ -143,12 +143,11 @@ fn advice(error: &kube::Error) -> &'static str {
 
 /// The same for a watch of what was listed.
 fn watch_advice(error: &kube::Error) -> &'static str {
-    match error {
-        kube::Error::Api(status) if status.code == 404 => {
-            "is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support \
-             the verb watch: until it does, it is listed from time to time"
-        }
-        error => advice(error),
+    if matches!(error, kube::Error::Api(status) if status.code == 404) {
+        "is its CustomResourceDefinition still installed? If it can be listed, what serves it does not support \
+         the verb watch: until it does, it is listed from time to time"
+    } else {
+        advice(error)
     }
 }
 

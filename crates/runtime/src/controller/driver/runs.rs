@@ -226,11 +226,7 @@ where
         let random = self.random.f64();
         self.queue.done(now, key, outcome, random);
         let standing = self.standing(key);
-        if standing.failures > 0 || standing.backing_off || standing.parked {
-            self.failing.insert(key.clone(), active.baseline);
-        } else {
-            self.failing.remove(key);
-        }
+        self.note_standing(key, &standing, active.baseline);
         let span = active.span.clone();
         let record = Record {
             error: item.as_ref().err().map(ToString::to_string),
@@ -324,6 +320,15 @@ where
         if let Some(error) = error {
             let error = Error::RunnerError(RunnerError::Readiness(error));
             self.results.push_back(Err(error));
+        }
+    }
+
+    /// Keeps what a key that waits after a failure was last wanted to be.
+    fn note_standing(&mut self, key: &ObjectKey, standing: &Standing, baseline: Baseline) {
+        if standing.failures > 0 || standing.backing_off || standing.parked {
+            self.failing.insert(key.clone(), baseline);
+        } else {
+            self.failing.remove(key);
         }
     }
 

@@ -177,7 +177,7 @@ where
         failed: bool,
         error: Option<&(dyn StdError + 'static)>,
     ) -> Fared {
-        let blamed = error.map_or(None, unreachable::is_cause_of);
+        let blamed = error.and_then(unreachable::is_cause_of);
         match last {
             // A client that is not tracked.
             None if blamed == Some(true) => {
@@ -194,8 +194,7 @@ where
                 at,
             }) => Fared::Well(Some(self.time_of(at))),
             // It went well all the same, or failed for another reason.
-            Some(_) => Fared::Well(None),
-            None => Fared::Well(None),
+            Some(_) | None => Fared::Well(None),
         }
     }
 

@@ -1,0 +1,126 @@
+//! What the writer of a store and its readers share.
+
+use super::{
+    Lookup,
+    entries::{Entries, Indexed},
+    key::ObjectKey,
+    mailbox::Mailbox,
+    reads::{self, Use},
+    snapshot::{ObjectChange, Snapshot},
+    status::Status,
+    versions::Versions,
+};
+use homeostat_core::cache::{Cache, Change};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+
+/// What a writer and its readers share.
+pub(super) struct Shared<K: Lookup> {
+    pub(super) dyntype: K::DynamicType,
+    pub(super) state: RwLock<State<K>>,
+    /// Its progress is that of the objects: they are up to date as of the latest version among them, at least.
+    pub(super) status: Arc<Status>,
+}
+
+/// What the lock of a store guards.
+pub(super) struct State<K> {
+    pub(super) objects: Cache<ObjectKey, Snapshot<K>>,
+    pub(super) subscribers: Vec<Weak<Mailbox<K>>>,
+    pub(super) indexes: Vec<Weak<dyn Indexed<K>>>,
+    /// By the uid of each owner; made when it is first asked for.
+    pub(super) owners: Option<Arc<Entries<K, String>>>,
+    /// Made when a reconciler first reads the store.
+    pub(super) versions: Option<Arc<Versions>>,
+    /// Whether the writer is gone.
+    pub(super) closed: bool,
+}
+
+// === impl State ===
+
+impl<K: Lookup> State<K> {
+    /// The latest version among the objects: a list of them is at least that recent.
+    pub(super) fn latest(&self) -> Option<u64> {
+        let versions = self.objects.iter().map(|(_, obj)| version(&*obj.0));
+        versions.max().flatten()
+    }
+
+    /// Makes an index and keeps it up to date as long as somebody holds it.
+    pub(super) fn index<V, I>(
+        &mut self,
+        property: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Arc<Entries<K, V>>
+    where
+        K: Send + Sync + 'static,
+        V: Ord + Send + 'static,
+        I: IntoIterator<Item = V>,
+    {
+        let values = move |obj: &K| property(obj).into_iter().collect();
+        let entries = Arc::new(Entries::new(values, self.objects.iter()));
+        let indexed: Arc<dyn Indexed<K>> = entries.clone();
+        self.indexes.push(Arc::downgrade(&indexed));
+        entries
+    }
+
+    /// Tells everybody who follows the store what happened.
+    pub(super) fn tell(&mut self, changes: &[ObjectChange<K>]) {
+        if changes.is_empty() {
+            return;
+        }
+        if let Some(versions) = &self.versions {
+            versions.take_in(changes);
+        }
+        self.indexes.retain(|index| {
+            let index = index.upgrade();
+            index.is_some_and(|index| {
+                index.take_in(changes);
+                true
+            })
+        });
+        self.subscribers.retain(|mailbox| {
+            let Some(mailbox) = mailbox.upgrade() else {
+                return false;
+            };
+            mailbox.put(changes.iter().map(|change| match change {
+                Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
+                    (key.clone(), Arc::clone(&new.0), false)
+                }
+                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0), true),
+            }));
+            true
+        });
+    }
+}
+
+// === impl Shared ===
+
+impl<K: Lookup> Shared<K> {
+    /// Tells whoever this task reads for.
+    pub(super) fn note(&self, uses: Use) {
+        reads::note(&self.status, uses, || {
+            let mut state = self.write();
+            let State {
+                versions, objects, ..
+            } = &mut *state;
+            let made = versions.get_or_insert_with(|| Arc::new(Versions::new(objects.iter())));
+            Arc::clone(made)
+        });
+    }
+}
+
+/// A panic of a reader's predicate leaves the objects whole, so a poisoned lock is as good as any.
+impl<K: Lookup> Shared<K> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State<K>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn version<K: Lookup>(obj: &K) -> Option<u64> {
+    obj.resource_version()?.parse().ok()
+}
+
+pub(super) fn snapshot<K>(obj: K) -> Snapshot<K> {
+    Snapshot(Arc::new(obj))
+}
