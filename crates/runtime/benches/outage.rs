@@ -235,13 +235,15 @@ async fn watch(
         let mut text = String::new();
         for number in 0..OBJECTS {
             let event = json!({ "type": "ADDED", "object": object(&format!("a{number}")) });
-            text.push_str(&format!("{event}\n"));
+            text += &event.to_string();
+            text.push('\n');
         }
         let end = json!({ "type": "BOOKMARK", "object": {
             "kind": "ConfigMap", "apiVersion": "v1",
             "metadata": { "resourceVersion": "1", "annotations": { "k8s.io/initial-events-end": "true" } },
         } });
-        text.push_str(&format!("{end}\n"));
+        text += &end.to_string();
+        text.push('\n');
         write.write_all(text.as_bytes()).await?;
     }
     server.watches.fetch_add(1, SeqCst);

@@ -92,7 +92,7 @@ async fn closures_that_borrow() {
             failures.set(failures.get() + 1);
             Action::requeue(delay)
         };
-        let run = controller(&["a"]).run(reconcile, policy, Arc::new(()));
+        let run = controller(&["a", "b"]).run(reconcile, policy, Arc::new(()));
         assert_eq!(run.count().await, 2);
     }
     assert_eq!((reconciles, failures.get()), (2, 1));

@@ -182,7 +182,7 @@ impl Failing {
             Trigger::Spec => world.set_value("a", 1).await,
             Trigger::Label => {
                 self.meta(json!({ "labels": { "example.com/l": "x" } }))
-                    .await
+                    .await;
             }
             Trigger::Annotation => {
                 self.meta(json!({ "annotations": { "example.com/a": "x" } }))

@@ -561,7 +561,7 @@ async fn words_that_change_are_written_once() {
 async fn good_and_bad_in_turn() {
     fn turning(_: &Site, nth: usize) -> Ended {
         match nth {
-            ..1000 if nth % 2 == 0 => Err(Error::MissingField("host".into())),
+            ..1000 if nth.is_multiple_of(2) => Err(Error::MissingField("host".into())),
             _ => Ok(Action::await_change()),
         }
     }

@@ -1,5 +1,10 @@
 //! Leader election over the embedded server, under paused time.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "an error here fails the test, which is all it can do"
+)]
+
 use homeostat::leadership::{Config, LeaderElection, Leadership, Loss};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};

@@ -23,6 +23,15 @@
         reason = "that a program is compiled twice is what this is for"
     )
 )]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::large_futures,
+        clippy::needless_pass_by_value,
+        clippy::redundant_closure_for_method_calls,
+        reason = "the programs are written as people write them for kube::runtime"
+    )
+)]
 
 #[cfg(test)]
 mod cluster;

@@ -36,6 +36,7 @@ impl Script {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "it is taken apart")]
     fn sent(&mut self, write: Write<&'static str, u64>) -> String {
         let Write {
             key,

@@ -101,7 +101,7 @@ mod tests {
         Lost(String),
     }
 
-    fn api(code: u16, details: serde_json::Value) -> kube::Error {
+    fn api(code: u16, details: &serde_json::Value) -> kube::Error {
         let status = json!({ "status": "Failure", "code": code, "reason": "", "message": "", "details": details });
         let status: Status = serde_json::from_value(status).unwrap();
         kube::Error::Api(status.boxed())
@@ -121,11 +121,11 @@ mod tests {
         let cases: Vec<(Box<dyn StdError>, Option<bool>)> = vec![
             (Box::new(refused()), Some(true)),
             (Box::new(Error::Kept(refused())), Some(true)),
-            (Box::new(Error::Kept(api(503, none()))), Some(true)),
-            (Box::new(Error::Passed(api(429, none()))), Some(true)),
-            (Box::new(Error::Kept(api(429, budget))), Some(false)),
-            (Box::new(Error::Kept(api(404, none()))), Some(false)),
-            (Box::new(Error::Kept(api(500, none()))), Some(false)),
+            (Box::new(Error::Kept(api(503, &none()))), Some(true)),
+            (Box::new(Error::Passed(api(429, &none()))), Some(true)),
+            (Box::new(Error::Kept(api(429, &budget))), Some(false)),
+            (Box::new(Error::Kept(api(404, &none()))), Some(false)),
+            (Box::new(Error::Kept(api(500, &none()))), Some(false)),
             (Box::new(Error::Kept(half())), Some(true)),
             (Box::new(Error::Kept(kube::Error::TlsRequired)), Some(false)),
             (Box::new(Error::Lost(refused().to_string())), None),
@@ -134,8 +134,8 @@ mod tests {
             assert_eq!(is_cause_of(&*error), expected, "{error:?}");
         }
         assert!(is_half(&Error::Kept(half())) && !is_half(&Error::Kept(refused())));
-        let asking = Error::Kept(api(429, json!({ "retryAfterSeconds": 7 })));
+        let asking = Error::Kept(api(429, &json!({ "retryAfterSeconds": 7 })));
         assert_eq!(retry_after(&asking), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after(&Error::Kept(api(429, none()))), None);
+        assert_eq!(retry_after(&Error::Kept(api(429, &none()))), None);
     }
 }

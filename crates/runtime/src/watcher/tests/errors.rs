@@ -296,7 +296,7 @@ async fn a_status_in_a_success_keeps_its_message() {
         (None, stream(format!("{{\n\"a\": \"{long}\"\n\n\n"))),
     ])
     .await;
-    expect![[r#"
+    expect![[r"
         list websites.example.com in all namespaces: the gateway sleeps; if this lasts, check the health of the API server; it is tried again
         list websites.example.com in all namespaces: the gateway sleeps; if this lasts, check the health of the API server; it is tried again
         list websites.example.com in all namespaces: in one line; if this lasts, check the health of the API server; it is tried again
@@ -306,5 +306,5 @@ async fn a_status_in_a_success_keeps_its_message() {
         list websites.example.com in all namespaces: an event cannot be read: EOF while parsing a value at line 4 column 19; check the connection to the API server; it is tried again
         list websites.example.com in all namespaces: an event cannot be read: expected value at line 1 column 1; check the connection to the API server; it is tried again
         list websites.example.com in all namespaces: an event cannot be read: EOF while parsing an object at line 2 column 100007; check the connection to the API server; it is tried again
-    "#]].assert_eq(&texts);
+    "]].assert_eq(&texts);
 }

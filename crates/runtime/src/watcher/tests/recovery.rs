@@ -244,7 +244,7 @@ async fn kind_is_not_served() {
         ],
     )
     .await;
-    expect![[r#"
+    expect![[r"
         0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
         0.0s    configmaps?limit=500
         0.0s    -> list configmaps in all namespaces: the server does not serve configmaps/v1; is its CustomResourceDefinition installed, with this version? it is tried again
@@ -262,7 +262,7 @@ async fn kind_is_not_served() {
         44.5s   configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
         44.5s   -> Init
         44.5s   -> InitDone
-    "#]].assert_eq(&log);
+    "]].assert_eq(&log);
 }
 
 // T07: a server that closes each watch at once is asked less and less often.
@@ -580,7 +580,7 @@ async fn what_cannot_be_watched_is_listed() {
         ],
     )
     .await;
-    expect![[r#"
+    expect![[r"
         0.0s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=
         0.0s    configmaps?limit=500
         0.0s    -> Init
@@ -600,5 +600,5 @@ async fn what_cannot_be_watched_is_listed() {
         2.9s    -> InitDone
         2.9s    configmaps?watch=true&timeoutSeconds=290&allowWatchBookmarks=true&resourceVersion=4
         2.9s    -> Apply(x/c)
-    "#]].assert_eq(&log);
+    "]].assert_eq(&log);
 }
