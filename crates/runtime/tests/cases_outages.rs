@@ -319,7 +319,12 @@ async fn outage(trouble: Trouble, seconds: u32, objects: usize) {
     );
     let errors = running.errors.load(SeqCst);
     // The first ones, one run a minute, and those of the watch.
-    assert!(errors <= 32 + seconds / 15, "{says}, {errors} errors");
+    let told = if trouble == Trouble::Half {
+        seconds / 5
+    } else {
+        seconds / 15
+    };
+    assert!(errors <= 32 + told, "{says}, {errors} errors");
     let counts = running.counts();
     // The head of half an answer looks like a server that is well again, until the rest does not come.
     let seems = if trouble == Trouble::Half { seconds } else { 3 };

@@ -9,7 +9,7 @@ use self::world::{
     running::Running,
     wire::{Cut, Noise},
 };
-use homeostat::Action;
+use homeostat::{Action, client::Tracked};
 use homeostat_apiserver::{Fault, FaultGuard, Rule, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -254,7 +254,8 @@ impl Storm {
 fn run(world: &World) -> Running {
     let config = even_backoff().reconcile_timeout(30 * SECOND);
     let controller = world.controller_of_both().with_config(config);
-    let client = world.wire.client();
+    // What a run makes and somebody removes before any watch tells of it is known from the run's own writes alone.
+    let client = Tracked::wrap(world.wire.client());
     world.run(controller, move |widget, _| {
         converge(widget, client.clone())
     })
