@@ -416,7 +416,12 @@ async fn an_outage_is_backed_off_from_per_site_and_recovered_from() {
             // The roll-out of the child lets the site look early, besides its delays.
             .filter(|delay| *delay > 0)
             .collect();
-        assert_eq!(delays, [200, 400, 800, 1600, 3200, 5000]);
+        // Such a look can fall together with the end of the first delay, of 200 ms.
+        assert!(
+            delays.ends_with(&[400, 800, 1600, 3200, 5000]),
+            "{delays:?}"
+        );
+        assert!(delays.len() <= 6, "{delays:?}");
         let requests = world.server.requests().take();
         assert_eq!(
             status_writes(&requests, "blog"),
