@@ -117,7 +117,7 @@ fn without_at(
             }
             // What was emptied is gone, and what it was in stays.
             left.retain(|name, value| {
-                !value.is_null() || members.get(name).is_some_and(|old| old.is_null())
+                !value.is_null() || members.get(name).is_some_and(Value::is_null)
             });
             Some(Value::Object(left))
         }
