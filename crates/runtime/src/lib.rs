@@ -47,7 +47,7 @@
 //!
 //! # What it does not do yet
 //!
-//! Leader election and metrics are not there.
+//! Metrics are not there, and no manager: [`leadership`] elects a leader, and you stop the work when it is lost.
 
 // T37: every example in the documents compiles, and runs where it asserts something.
 #[cfg(doctest)]
