@@ -296,7 +296,9 @@ async fn the_log_of_a_life() {
                 "configmaps in all namespaces, labels app=web",
                 "error=",
             ],
+            &["WARN", "the API server does not answer"],
             &["INFO", "a watch works again", "configmaps", "failed_for="],
+            &["INFO", "the API server answers again", "after="],
         ],
     );
 

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use futures::stream;
-use homeostat::client::Tracked;
+use homeostat::client::Settings;
 use homeostat_apiserver::{ApiServer, ResponseBody, Service};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Frame;
@@ -20,7 +20,7 @@ use tokio::{
     sync::{oneshot, watch},
     time::sleep,
 };
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 
 /// What tells the requests on the wire from those of the test.
 pub(super) const USER_AGENT: &str = "controller";
@@ -147,7 +147,14 @@ impl Wire {
 
     /// The same as [`client`](Self::client), with what records the writes of reconciles.
     pub(crate) fn tracked(&self) -> Client {
-        Tracked::wrap(self.client())
+        let client = self.client();
+        let namespace = client.default_namespace().to_owned();
+        let send = tower::service_fn(move |request: Request<Body>| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        // As a layer the settings say that nothing below sends requests again, so nobody warns of that.
+        Client::new(Settings::default().layer(send), namespace)
     }
 
     /// Begins or ends trouble by chance.

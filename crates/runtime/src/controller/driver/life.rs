@@ -135,12 +135,10 @@ where
                 running, "controller stops at once, and drops what runs"
             );
         } else {
-            let timeout = self.config.shutdown_timeout;
+            let timeout = self.config.shutdown_timeout.map(tracing::field::debug);
             info!(
                 controller,
-                running,
-                ?timeout,
-                "controller stops: no reconcile starts any more"
+                running, timeout, "controller stops: no reconcile starts any more"
             );
         }
     }

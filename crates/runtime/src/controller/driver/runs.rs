@@ -14,6 +14,7 @@ use crate::{
         history::{Record, Standing},
         reason::{Cause, Origin, describe},
     },
+    readable,
     reflector::{ObjectKey, ObjectRef, Status, store::WriterDropped},
     task::{Completion, Guarded, Spawn, catch},
 };
@@ -229,7 +230,7 @@ where
         self.note_standing(key, &standing, active.baseline);
         let span = active.span.clone();
         let record = Record {
-            error: item.as_ref().err().map(ToString::to_string),
+            error: item.as_ref().err().map(why),
             missing: self.writes.missing(key).to_vec(),
             ..Record::of(active, now, writes)
         };
@@ -419,5 +420,13 @@ impl Record {
             missing: Vec::new(),
             wait_ended: None,
         }
+    }
+}
+
+/// Why a run failed, for those who know which object it was for.
+fn why<E: std::error::Error, Q: std::error::Error>(error: &Error<E, Q>) -> String {
+    match error {
+        Error::ReconcilerFailed(error, _) => readable(error).to_string(),
+        error => error.to_string(),
     }
 }
