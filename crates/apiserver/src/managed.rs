@@ -10,9 +10,11 @@ mod field_set;
 mod merge;
 mod typed;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use self::compare::{Comparison, compare, named_as_members, to_set};
+use self::compare::{Comparison, Form, below, compare, form, named_as_members, to_set};
 pub(crate) use self::entries::{Entry, Managers, Operation, Writer, same_but_for_times};
 pub(crate) use self::field_set::FieldSet;
 use self::merge::{merge, without};
@@ -228,20 +230,38 @@ fn prune(
     let left = named(&to_set(Some(schema), &pruned));
     let gone = all.difference(&left).intersection(&last);
     let mut left = without(Some(schema), &merged, &gone).unwrap_or_default();
-    keep_named(&mut left, &merged, &others.owned().union(set));
+    keep_named(Some(schema), &mut left, &merged, &others.owned().union(set));
     left
 }
 
 /// An object that somebody names stays when the last member goes.
-fn keep_named(left: &mut Value, merged: &Value, owned: &FieldSet) {
-    for (name, value) in left.as_object_mut().into_iter().flatten() {
-        let Some(node) = owned.node(&format!("f:{name}")) else {
+fn keep_named(schema: Option<&Schema>, left: &mut Value, merged: &Value, owned: &FieldSet) {
+    let elements: Vec<String> = match form(schema, left) {
+        Form::Leaf => return,
+        Form::Members(members) => members.keys().map(|name| format!("f:{name}")).collect(),
+        Form::Elements(list) => list.into_iter().map(|(element, _)| element).collect(),
+    };
+    let values: Vec<&mut Value> = match left {
+        Value::Object(members) => members.values_mut().collect(),
+        Value::Array(list) => list.iter_mut().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
+    };
+    let merged: BTreeMap<String, &Value> = match form(schema, merged) {
+        Form::Leaf => return,
+        Form::Members(members) => members
+            .iter()
+            .map(|(name, value)| (format!("f:{name}"), value))
+            .collect(),
+        Form::Elements(list) => list.into_iter().collect(),
+    };
+    for (element, value) in elements.iter().zip(values) {
+        let (Some(node), Some(before)) = (owned.node(element), merged.get(element)) else {
             continue;
         };
-        if value.is_null() && merged[name].is_object() && node.member {
+        if value.is_null() && before.is_object() && node.member {
             *value = Value::Object(serde_json::Map::new());
         }
-        keep_named(value, &merged[name], &node.children);
+        keep_named(below(schema, element), value, before, &node.children);
     }
 }
 

@@ -80,15 +80,6 @@ fn merge_lists(
 
 /// A value without the fields of a set; nothing if nothing is left.
 pub(super) fn without(schema: Option<&Schema>, value: &Value, gone: &FieldSet) -> Option<Value> {
-    without_at(schema, value, gone, true)
-}
-
-fn without_at(
-    schema: Option<&Schema>,
-    value: &Value,
-    gone: &FieldSet,
-    is_root: bool,
-) -> Option<Value> {
     let keep = |element: &str, value: &Value| match gone.node(element) {
         None => Some(value.clone()),
         Some(node) if node.member => None,
@@ -99,27 +90,19 @@ fn without_at(
             } else {
                 Value::Null
             };
-            let inner = below(schema, element);
-            without_at(inner, value, &node.children, false).or(Some(emptied))
+            without(below(schema, element), value, &node.children).or(Some(emptied))
         }
     };
     match form(schema, value) {
         Form::Leaf => Some(value.clone()),
         Form::Members(members) => {
-            let mut left: Map<String, Value> = members
+            let left: Map<String, Value> = members
                 .iter()
                 .filter_map(|(name, value)| {
                     Some((name.clone(), keep(&format!("f:{name}"), value)?))
                 })
                 .collect();
-            if is_root || left.is_empty() {
-                return (!left.is_empty()).then_some(Value::Object(left));
-            }
-            // What was emptied is gone, and what it was in stays.
-            left.retain(|name, value| {
-                !value.is_null() || members.get(name).is_some_and(Value::is_null)
-            });
-            Some(Value::Object(left))
+            (!left.is_empty()).then_some(Value::Object(left))
         }
         Form::Elements(list) => {
             let left: Vec<Value> = list

@@ -302,7 +302,8 @@ fn is_expected(content_type: &str, code: u16, body: &Value) -> bool {
                 || message.starts_with("resourceVersion: Invalid value")
                 // Applied objects of built-in kinds are decoded late, so what cannot be decoded is no fault of the client.
                 || content_type.starts_with("application/apply-patch")
-                    && message.starts_with("json: cannot unmarshal")
+                    && (message.starts_with("json: cannot unmarshal")
+                        || message.starts_with("parsing time"))
                 || content_type == "application/strategic-merge-patch+json"
                     && body.get("reason").is_none()
         }

@@ -50,6 +50,9 @@ impl Registry {
         } else {
             config
         };
+        let origin = Origin::Apply {
+            nulls: says_null(&config),
+        };
         let live = stored.as_ref().map(|stored| present(&resource, stored));
         let empty = json!({ "apiVersion": resource.api_version(), "kind": resource.kind });
         let shown = live.as_deref().map_or(empty, ownership::without);
@@ -83,10 +86,10 @@ impl Registry {
             Some(old) if target.is_subresource("scale") => {
                 let mut wanted = scale::of(&resource, &new);
                 object::metadata_mut(&mut wanted).remove("resourceVersion");
-                self.change(target, wanted, managers, &old, Origin::Apply, options)
+                self.change(target, wanted, managers, &old, origin, options)
             }
-            Some(old) => self.change(target, new, managers, &old, Origin::Apply, options),
-            None => self.apply_new(target, new, managers, options),
+            Some(old) => self.change(target, new, managers, &old, origin, options),
+            None => self.apply_new(target, new, managers, origin, options),
         }
     }
 
@@ -96,10 +99,11 @@ impl Registry {
         target: &Target,
         mut new: Value,
         managers: Option<Managers>,
+        origin: Origin,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         accept::settle_namespace(target, &mut new)?;
-        let mut warnings = accept::decode(&target.resource, &mut new, Origin::Apply, options)?;
+        let mut warnings = accept::decode(&target.resource, &mut new, origin, options)?;
         if !object::uid(&new).is_empty() {
             return Err(uid_of_nothing(target, object::uid(&new)));
         }
@@ -176,6 +180,15 @@ fn check_config(target: &Target, config: &Value, exists: bool) -> Result<Value, 
     }
     check_identity(target, &config)?;
     Ok(config)
+}
+
+fn says_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.iter().any(says_null),
+        Value::Object(members) => members.values().any(says_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn drop_nulls(value: &mut Value) {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{Fields, Path, Paths, path, show, with_named};
+use serde_json::Value;
+
+use super::fields::{Field, Fields, Path, Paths, path, show, with_named};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
@@ -163,7 +165,17 @@ fn pruned(merged: Fields, before: &Paths, owned: &Paths) -> Fields {
     // What was never applied stays, though nobody has it.
     let kept = has(&without_unowned);
     let gone = all.difference(&kept).filter(|path| before.contains(*path));
-    merged.without(&gone.cloned().collect())
+    let mut left = merged.without(&gone.cloned().collect());
+    // A map that somebody names stays when its last part goes.
+    for (path, field) in &mut left.0 {
+        if *field == Field::Whole(Value::Null)
+            && merged.0.get(path) == Some(&Field::Map)
+            && owned.contains(path)
+        {
+            *field = Field::Map;
+        }
+    }
+    left
 }
 
 fn describe(manager: &Manager) -> String {
