@@ -425,8 +425,9 @@ impl Record {
 
 /// Why a run failed, for those who know which object it was for.
 fn why<E: std::error::Error, Q: std::error::Error>(error: &Error<E, Q>) -> String {
-    match error {
-        Error::ReconcilerFailed(error, _) => readable(error).to_string(),
-        error => error.to_string(),
+    if let Error::ReconcilerFailed(error, _) = error {
+        readable(error).to_string()
+    } else {
+        error.to_string()
     }
 }
