@@ -22,7 +22,7 @@ const FIRST_SWEEP: usize = 1024;
 /// for the key to run. So after [`Config::runs`] runs in a row that nothing but events with the run before has caused,
 /// the next ones are [delayed](Answer::delay), which is an experiment: if something happens while the key does not run,
 /// others do it, too, and the key is left alone until twice as many runs are counted. If it is quiet in each of
-/// [`Config::sights`] pauses, and never when the key has run, that is a loop: it is [reported](Answer::report), and
+/// `Config::sights` pauses, and never when the key has run, that is a loop: it is [reported](Answer::report), and
 /// delayed on.
 #[derive(Clone, Debug)]
 pub struct Blind<K> {

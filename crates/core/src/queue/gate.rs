@@ -33,7 +33,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
     }
 
     /// Keeps the next run of `key`, which runs now, from starting before `until`. If it is not
-    /// `firm`, a [`Class::Desired`](super::Class::Desired) trigger ends that; one that came during
+    /// `firm`, a [`Class::Desired`] trigger ends that; one that came during
     /// the run has done so already.
     ///
     /// A call for a key that does not run is a mistake of the caller, and is ignored.
