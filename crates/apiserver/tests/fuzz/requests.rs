@@ -292,7 +292,7 @@ impl Answer {
 
 /// What a real server, too, answers with 5xx: an object that is to be created and has a version, an
 /// apply patch with fields that no schema has, a strategic patch whose directives make no sense, a
-/// watch from something that is no version, and a version that is yet to come.
+/// watch from or a write with something that is no version, and a version that is yet to come.
 fn is_expected(content_type: &str, code: u16, body: &Value) -> bool {
     let message = body["message"].as_str().unwrap_or_default();
     match code {
@@ -300,6 +300,7 @@ fn is_expected(content_type: &str, code: u16, body: &Value) -> bool {
             message.contains("resourceVersion should not be set on objects to be created")
                 || message.starts_with("failed to create typed patch object")
                 || message.starts_with("resourceVersion: Invalid value")
+                || message.starts_with("strconv.ParseUint: parsing")
                 // Applied objects of built-in kinds are decoded late, so what cannot be decoded is no fault of the client.
                 || content_type.starts_with("application/apply-patch")
                     && (message.starts_with("json: cannot unmarshal")
