@@ -127,6 +127,27 @@ async fn everything_is_described_in_the_old_form_too() -> Outcome {
     Ok(())
 }
 
+/// kubectl asks for this with a name that is no media type, and takes no answer that says it has such a type.
+#[tokio::test(start_paused = true)]
+async fn the_old_form_has_a_type_that_can_be_read() -> Outcome {
+    let desk = Desk::new();
+    let told = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    for accepted in [
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+        told,
+    ] {
+        let request = Request::get("/openapi/v2").header("accept", accepted);
+        let request = request.body(Full::new(Bytes::new()))?;
+        let response = desk.0.service().oneshot(request).await?;
+        assert_eq!(response.status().as_u16(), 200);
+        assert_eq!(response.headers()["content-type"], told);
+        let body = response.into_body().collect().await?.to_bytes();
+        // The version of OpenAPI, which is the first field.
+        assert_eq!(&body[..5], b"\x0a\x032.0");
+    }
+    Ok(())
+}
+
 /// A name that is taken though it could have been generated is to be tried again.
 #[tokio::test(start_paused = true)]
 async fn a_generated_name_that_is_taken() -> Outcome {

@@ -5,10 +5,9 @@
 //! much as one that stands directly behind the events. Behind an adapter that holds items back, such as
 //! `.buffered(..)`, a note can come earlier than its item.
 
+use crate::reflector::ObjectKey;
 use std::{
-    any::Any,
     cell::RefCell,
-    fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
@@ -22,6 +21,7 @@ thread_local! {
 pub(crate) struct SourceId(u64);
 
 /// What a stream does while it is polled.
+#[derive(Debug)]
 pub(crate) enum Note {
     /// Lists of this stream are written into a store, so later ones come as what they changed.
     Reflected,
@@ -30,9 +30,12 @@ pub(crate) enum Note {
     /// The item that follows is an object of this stream, and whether that is gone.
     Yielded(SourceId, bool),
     /// This object is there, and no item says so.
-    Passed(SourceId, Box<dyn Any>),
-    /// This object is gone, and no item says so.
-    Dropped(Box<dyn Any>),
+    Passed(SourceId, ObjectKey),
+    /// This object is gone. A later item may say so too.
+    Gone(ObjectKey),
+    /// An object is gone, and no item says so. If the stream comes from a watch or a store, they have
+    /// noted just before which one: who makes objects of events does not know what an object is.
+    Dropped,
     /// A list is complete.
     Done(SourceId),
 }
@@ -68,23 +71,6 @@ impl SourceId {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Relaxed))
-    }
-}
-
-// === impl Note ===
-
-impl fmt::Debug for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Reflected => f.write_str("Reflected"),
-            Self::Begun(id) => f.debug_tuple("Begun").field(id).finish(),
-            Self::Yielded(id, deleted) => {
-                f.debug_tuple("Yielded").field(id).field(deleted).finish()
-            }
-            Self::Passed(id, _) => f.debug_tuple("Passed").field(id).finish_non_exhaustive(),
-            Self::Dropped(_) => f.debug_tuple("Dropped").finish_non_exhaustive(),
-            Self::Done(id) => f.debug_tuple("Done").field(id).finish(),
-        }
     }
 }
 

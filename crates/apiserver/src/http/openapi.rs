@@ -71,7 +71,7 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Option<
 /// `/openapi/v2`: everything in one document, as JSON or as kubectl asks for it.
 pub(super) fn whole(catalog: &Catalog, accept: &str) -> Answer {
     let document = v2::whole(catalog);
-    if accept.contains(gnostic::MEDIA_TYPE) {
+    if gnostic::ACCEPTED.iter().any(|name| accept.contains(name)) {
         return Answer::Bytes {
             content_type: gnostic::MEDIA_TYPE,
             bytes: gnostic::encode(&document).into(),

@@ -3,7 +3,7 @@
 use crate::{
     predicate::{Predicate, PredicateConfig},
     reflector::store::Writer,
-    utils::{Backoff, Changes, EventModify, PredicateFilter, Reflect, StreamBackoff},
+    utils::{Backoff, EventModify, PredicateFilter, Reflect, StreamBackoff},
     watcher::{self as watch, DefaultBackoff, Event},
 };
 use futures::{Stream, TryStream};
@@ -14,8 +14,7 @@ use std::{
     task::{Context, Poll},
 };
 
-/// The stream of [`WatchStreamExt::applied_objects`], [`WatchStreamExt::touched_objects`] and
-/// [`WatchStreamExt::deleted_objects`].
+/// The stream of [`WatchStreamExt::applied_objects`] and [`WatchStreamExt::touched_objects`].
 ///
 /// It has no filter of its own, so that `predicate_filter` is the method of the trait.
 #[derive(Debug)]
@@ -24,7 +23,8 @@ pub struct EventDecode<S>(crate::utils::EventDecode<S>);
 /// Adapters for the streams of [`watcher`](crate::watcher()), with the signatures of kube-runtime 5.
 ///
 /// Each method is that of [`homeostat::WatchStreamExt`](crate::WatchStreamExt) with the same name,
-/// except for [`predicate_filter`](Self::predicate_filter).
+/// except for [`predicate_filter`](Self::predicate_filter). It has those of kube and no others, so that
+/// the methods of your own traits for streams keep their names.
 pub trait WatchStreamExt: Stream {
     /// See [`default_backoff`](crate::WatchStreamExt::default_backoff).
     fn default_backoff(self) -> StreamBackoff<Self, DefaultBackoff>
@@ -57,23 +57,6 @@ pub trait WatchStreamExt: Stream {
         Self: Stream<Item = watch::Result<Event<K>>> + Sized,
     {
         EventDecode(crate::WatchStreamExt::touched_objects(self))
-    }
-
-    /// See [`deleted_objects`](crate::WatchStreamExt::deleted_objects).
-    fn deleted_objects<K>(self) -> EventDecode<Self>
-    where
-        Self: Stream<Item = watch::Result<Event<K>>> + Sized,
-    {
-        EventDecode(crate::WatchStreamExt::deleted_objects(self))
-    }
-
-    /// See [`changes`](crate::WatchStreamExt::changes).
-    fn changes<K>(self) -> Changes<Self, K>
-    where
-        Self: Stream<Item = watch::Result<Event<K>>> + Sized,
-        K: Resource,
-    {
-        crate::WatchStreamExt::changes(self)
     }
 
     /// See [`modify`](crate::WatchStreamExt::modify).
@@ -127,7 +110,6 @@ impl<S: ?Sized + Stream> WatchStreamExt for S {}
 impl<S, K> Stream for EventDecode<S>
 where
     S: Stream<Item = watch::Result<Event<K>>>,
-    K: 'static,
 {
     type Item = watch::Result<K>;
 

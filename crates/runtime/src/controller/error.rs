@@ -48,7 +48,6 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
 
 /// Why nothing can be reconciled.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RunnerError {
     /// The writer of the controller's store was dropped before the store was ready.
     #[error("readiness gate failed to become ready: {0}")]

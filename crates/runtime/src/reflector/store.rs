@@ -625,7 +625,7 @@ where
     }
 
     /// The objects that fulfil `predicate`. It runs under the store's lock, so keep it short.
-    pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+    pub fn state_filter<P: Fn(&K) -> bool>(&self, predicate: P) -> Vec<Arc<K>> {
         self.note();
         let cache = &self.shared.read().objects;
         let all = cache.iter().map(|(_, obj)| &obj.0);
@@ -643,7 +643,7 @@ where
 
     /// The first object, by namespace and name, that fulfils `predicate`. It runs under the
     /// store's lock, so keep it short.
-    pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Arc<K>> {
+    pub fn find<P: Fn(&K) -> bool>(&self, predicate: P) -> Option<Arc<K>> {
         self.note();
         let cache = &self.shared.read().objects;
         let mut all = cache.iter().map(|(_, obj)| &obj.0);

@@ -1,8 +1,8 @@
 //! Takes the objects out of watch events.
 
-use super::predicate_filter::{EventFilter, Which, decode};
+use super::predicate_filter::{EventFilter, Which};
 use crate::{
-    notes::SourceId,
+    notes::{self, Note, SourceId},
     predicate::{Predicate, PredicateConfig},
     watcher::{Error, Event},
 };
@@ -38,7 +38,7 @@ impl<S> EventDecode<S> {
 impl<S, K> EventDecode<S>
 where
     S: Stream<Item = Result<Event<K>, Error>>,
-    K: Resource + 'static,
+    K: Resource,
 {
     /// Passes on the objects for which a property changed since they were last seen.
     ///
@@ -63,7 +63,6 @@ where
 impl<S, K> Stream for EventDecode<S>
 where
     S: Stream<Item = Result<Event<K>, Error>>,
-    K: 'static,
 {
     type Item = Result<K, Error>;
 
@@ -74,12 +73,32 @@ where
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 Some(Ok(event)) => event,
             };
-            let (applied, deleted) = (self.which.applied(), self.which.deleted());
-            let object = decode(self.id, event, |_| applied, deleted);
-            if let Some(object) = object {
+            if let Some(object) = self.which.object(self.id, event) {
                 return Poll::Ready(Some(Ok(object)));
             }
         }
+    }
+}
+
+impl Which {
+    /// The object that the stream yields for an event. What no item says is noted.
+    fn object<K>(self, id: SourceId, event: Event<K>) -> Option<K> {
+        match event {
+            Event::Apply(obj) | Event::InitApply(obj) if self.applied() => {
+                notes::note(|| Note::Yielded(id, false));
+                return Some(obj);
+            }
+            // Nobody behind this stream remembers an object that is there.
+            Event::Apply(_) | Event::InitApply(_) => {}
+            Event::Delete(obj) if self.deleted() => {
+                notes::note(|| Note::Yielded(id, true));
+                return Some(obj);
+            }
+            Event::Delete(_) => notes::note(|| Note::Dropped),
+            Event::Init => notes::note(|| Note::Begun(id)),
+            Event::InitDone => notes::note(|| Note::Done(id)),
+        }
+        None
     }
 }
 

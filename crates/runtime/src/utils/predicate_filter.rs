@@ -9,7 +9,6 @@ use crate::{
 use futures::Stream;
 use kube::Resource;
 use std::{
-    any::Any,
     collections::BTreeMap,
     fmt::{self, Debug},
     marker::PhantomData,
@@ -23,7 +22,7 @@ use tokio::time::Instant;
 /// An item of a stream of objects: `Result<K, watcher::Error>`, or `Arc<K>` on shared streams.
 pub trait WatchItem {
     /// The type of the objects.
-    type Object: Resource + 'static;
+    type Object: Resource;
 
     /// The object, unless this is an error.
     fn object(&self) -> Option<&Self::Object>;
@@ -68,8 +67,13 @@ struct Seen {
     ages: BTreeMap<Age, ObjectKey>,
     /// Number of the running or last list of each source.
     rounds: BTreeMap<SourceId, u64>,
+    /// How many of the objects that a source vouches for are gone, without anybody who said which.
+    lost: usize,
     sightings: u64,
 }
+
+/// So many lost objects are kept, however few others there are.
+const LOST_LIMIT: usize = 16;
 
 /// When an object was seen. The number tells those of a moment apart.
 type Age = (Instant, u64);
@@ -90,7 +94,7 @@ enum Origin {
     Unknown(Age),
 }
 
-impl<K: Resource + 'static> WatchItem for Result<K, Error> {
+impl<K: Resource> WatchItem for Result<K, Error> {
     type Object = K;
 
     fn object(&self) -> Option<&K> {
@@ -98,7 +102,7 @@ impl<K: Resource + 'static> WatchItem for Result<K, Error> {
     }
 }
 
-impl<K: Resource + 'static> WatchItem for Arc<K> {
+impl<K: Resource> WatchItem for Arc<K> {
     type Object = K;
 
     fn object(&self) -> Option<&K> {
@@ -157,31 +161,46 @@ impl Seen {
     }
 
     /// Takes in what the stream of the filter noted, and returns the note on the item that came.
-    fn take_in<K: Resource + 'static>(&mut self, notes: &[Note]) -> Option<(SourceId, bool)> {
+    fn take_in(&mut self, notes: &[Note]) -> Option<(SourceId, bool)> {
         let mut yielded = None;
+        let mut named = false;
         for note in notes {
             match note {
                 Note::Reflected => {}
                 Note::Begun(id) => self.begin(*id),
                 Note::Yielded(id, deleted) => yielded = Some((*id, *deleted)),
-                Note::Passed(id, obj) => {
+                Note::Passed(id, key) => {
                     let round = self.round(*id);
-                    let trace = key::<K>(obj).and_then(|key| self.objects.get_mut(&key));
-                    if let Some(Origin::Source(of, seen)) = trace.map(|trace| &mut trace.origin)
+                    if let Some(trace) = self.objects.get_mut(key)
+                        && let Origin::Source(of, seen) = &mut trace.origin
                         && of == id
                     {
                         *seen = round;
                     }
                 }
-                Note::Dropped(obj) => {
-                    if let Some(key) = key::<K>(obj) {
-                        self.forget(&key);
-                    }
+                Note::Gone(key) => {
+                    self.forget(key);
+                    named = true;
                 }
+                Note::Dropped if named => named = false,
+                Note::Dropped => self.lose(),
                 Note::Done(id) => self.finish(*id),
             }
         }
         yielded
+    }
+
+    /// One of the objects is gone, and nobody said which.
+    ///
+    /// When half of them are lost, everything is forgotten that a source vouches for: so the memory is bounded by
+    /// what is there, and no more objects pass once too often than are gone.
+    fn lose(&mut self) {
+        self.lost += 1;
+        if self.lost > LOST_LIMIT && 2 * self.lost > self.objects.len() {
+            self.lost = 0;
+            self.objects
+                .retain(|_, trace| matches!(trace.origin, Origin::Unknown(_)));
+        }
     }
 
     /// A list of a source begins.
@@ -196,6 +215,7 @@ impl Seen {
             Origin::Source(of, _) if of == id => trace.origin == current,
             Origin::Source(..) | Origin::Unknown(_) => true,
         });
+        self.lost = 0;
     }
 
     fn forget(&mut self, key: &ObjectKey) {
@@ -219,38 +239,6 @@ impl Seen {
     }
 }
 
-/// The key of an object that a note is about: the object is there, or its key.
-fn key<K: Resource + 'static>(obj: &Box<dyn Any>) -> Option<ObjectKey> {
-    let key = obj.downcast_ref::<ObjectKey>().cloned();
-    key.or_else(|| obj.downcast_ref::<K>().map(ObjectKey::of))
-}
-
-/// Notes what an event says, and returns the object that the stream yields for it.
-pub(super) fn decode<K: 'static>(
-    id: SourceId,
-    event: Event<K>,
-    applied: impl FnOnce(&K) -> bool,
-    deleted: bool,
-) -> Option<K> {
-    match event {
-        Event::Apply(obj) | Event::InitApply(obj) => {
-            if applied(&obj) {
-                notes::note(|| Note::Yielded(id, false));
-                return Some(obj);
-            }
-            notes::note(|| Note::Passed(id, Box::new(obj)));
-        }
-        Event::Delete(obj) if deleted => {
-            notes::note(|| Note::Yielded(id, true));
-            return Some(obj);
-        }
-        Event::Delete(obj) => notes::note(|| Note::Dropped(Box::new(obj))),
-        Event::Init => notes::note(|| Note::Begun(id)),
-        Event::InitDone => notes::note(|| Note::Done(id)),
-    }
-    None
-}
-
 // === impl PredicateFilter ===
 
 impl<S, K, P> PredicateFilter<S, K, P> {
@@ -272,7 +260,7 @@ impl<S, K, P> Stream for PredicateFilter<S, K, P>
 where
     S: Stream,
     S::Item: WatchItem<Object = K>,
-    K: Resource + 'static,
+    K: Resource,
     P: Predicate<K>,
 {
     type Item = S::Item;
@@ -281,7 +269,7 @@ where
         let this = self.get_mut();
         loop {
             let (polled, mut noted) = notes::hear(|| this.stream.as_mut().poll_next(cx));
-            let yielded = this.seen.take_in::<K>(&noted);
+            let yielded = this.seen.take_in(&noted);
             this.seen.forget_older(this.ttl);
             let passes = match &polled {
                 Poll::Pending | Poll::Ready(None) => true,
@@ -301,7 +289,7 @@ where
                 // Whoever listens further down gets no item, and is to know that the object is there.
                 noted.retain(|note| !matches!(note, Note::Yielded(..)));
                 if let (Some((id, _)), Some(obj)) = (yielded, item.object()) {
-                    noted.push(Note::Passed(id, Box::new(ObjectKey::of(obj))));
+                    noted.push(Note::Passed(id, ObjectKey::of(obj)));
                 }
             }
             for heard in noted {
@@ -345,7 +333,7 @@ impl<S, K, P> Unpin for EventFilter<S, K, P> {}
 impl<S, K, P> Stream for EventFilter<S, K, P>
 where
     S: Stream<Item = Result<Event<K>, Error>>,
-    K: Resource + 'static,
+    K: Resource,
     P: Predicate<K>,
 {
     type Item = Result<K, Error>;
@@ -356,25 +344,44 @@ where
             let Some(event) = ready!(this.stream.as_mut().poll_next(cx)?) else {
                 return Poll::Ready(None);
             };
-            let Self {
-                predicate,
-                seen,
-                which,
-                id,
-                ..
-            } = this;
-            match &event {
-                Event::Init => seen.begin(*id),
-                Event::InitDone => seen.finish(*id),
-                Event::Delete(obj) => seen.forget(&ObjectKey::of(obj)),
-                Event::Apply(_) | Event::InitApply(_) => {}
-            }
-            let passes = |obj: &K| seen.differs(predicate, obj, Some(*id)) && which.applied();
-            let object = decode(*id, event, passes, which.deleted());
-            if let Some(object) = object {
+            if let Some(object) = this.object(event) {
                 return Poll::Ready(Some(Ok(object)));
             }
         }
+    }
+}
+
+impl<S, K: Resource, P: Predicate<K>> EventFilter<S, K, P> {
+    /// The object that the stream yields for an event. What no item says is noted.
+    fn object(&mut self, event: Event<K>) -> Option<K> {
+        let (seen, id) = (&mut self.seen, self.id);
+        match event {
+            Event::Init => {
+                seen.begin(id);
+                notes::note(|| Note::Begun(id));
+            }
+            Event::InitDone => {
+                seen.finish(id);
+                notes::note(|| Note::Done(id));
+            }
+            Event::Apply(obj) | Event::InitApply(obj) => {
+                if seen.differs(&self.predicate, &obj, Some(id)) && self.which.applied() {
+                    notes::note(|| Note::Yielded(id, false));
+                    return Some(obj);
+                }
+                notes::note(|| Note::Passed(id, ObjectKey::of(&obj)));
+            }
+            Event::Delete(obj) => {
+                let key = ObjectKey::of(&obj);
+                seen.forget(&key);
+                if self.which.deleted() {
+                    notes::note(|| Note::Yielded(id, true));
+                    return Some(obj);
+                }
+                notes::note(|| Note::Gone(key));
+            }
+        }
+        None
     }
 }
 

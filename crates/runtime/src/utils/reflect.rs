@@ -3,7 +3,7 @@
 use crate::{
     notes::{Note, note},
     reflector::{
-        Lookup,
+        Lookup, ObjectKey,
         store::{ObjectChange, Writer},
     },
     watcher::{self, Error, Event},
@@ -118,8 +118,10 @@ where
         let this = self.get_mut();
         loop {
             if let Some(passed) = this.outbox.pop_front() {
-                if matches!(passed, Passed::Init) {
-                    note(|| Note::Reflected);
+                match &passed {
+                    Passed::Init => note(|| Note::Reflected),
+                    Passed::Delete(obj) => note(|| Note::Gone(ObjectKey::of(&**obj))),
+                    Passed::InitApply(_) | Passed::InitDone | Passed::Apply(_) => {}
                 }
                 return Poll::Ready(Some(Ok(passed.into_event())));
             }

@@ -9,7 +9,12 @@ use super::{
     origin::Origin,
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
-use crate::{progress::Progress, recovery};
+use crate::{
+    notes::{self, Note},
+    progress::Progress,
+    recovery,
+    reflector::ObjectKey,
+};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use homeostat_core::{
@@ -128,7 +133,12 @@ where
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Event<K>>> + Send {
         self.observe().filter_map(|observation| {
             future::ready(match observation {
-                Observation::Item(item) => Some(item),
+                Observation::Item(item) => {
+                    if let Ok(Event::Delete(obj)) = &item {
+                        notes::note(|| Note::Gone(ObjectKey::of(obj)));
+                    }
+                    Some(item)
+                }
                 Observation::Opened => None,
             })
         })

@@ -29,6 +29,7 @@ use std::{
     time::Duration,
 };
 
+mod bounds;
 mod controllers;
 mod reflectors;
 mod streams;

@@ -3,3 +3,4 @@
 use super::runtime;
 
 mod filtered_operator;
+mod own_adapters;

@@ -3,9 +3,15 @@
 
 use serde_json::{Map, Value};
 
-/// What kubectl accepts, and what it is told.
+/// What clients accept. kubectl says the first, which is no media type: no such name may have an `@`.
+pub(in crate::http) const ACCEPTED: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    MEDIA_TYPE,
+];
+
+/// What they are told. kubectl reads this header, and takes no answer whose type is none.
 pub(in crate::http) const MEDIA_TYPE: &str =
-    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// A message that is being written.
 #[derive(Default)]
