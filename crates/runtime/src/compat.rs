@@ -22,7 +22,10 @@
 //!
 //! [`WatchStreamExt`], and [`utils::EventDecode`] that it makes: [`WatchStreamExt::predicate_filter`] takes
 //! a configuration, and its type is [`PredicateFilter`](crate::utils::PredicateFilter) on every stream.
-//! What it lets pass is the same: a deletion always passes, which a predicate could hide in kube.
+//! What it lets pass is the same: a deletion always passes, which a predicate could hide in kube. The trait has
+//! kube's methods and no others, so that the methods of your own extension traits keep their names;
+//! [`changes`](crate::WatchStreamExt::changes) and [`deleted_objects`](crate::WatchStreamExt::deleted_objects)
+//! are in the crate's own.
 //!
 //! # What compat cannot hide
 //!

@@ -1,10 +1,12 @@
 //! Delays messages, and merges equal ones that wait.
 
 use futures::Stream;
+use hashbrown::HashMap;
 use homeostat_core::{
     queue::{Action, Class, Config, Next, Outcome, Priority, Queue, Trigger},
     time::Time,
 };
+use rustc_hash::FxBuildHasher;
 use std::{
     collections::VecDeque,
     fmt::{self, Debug},
@@ -27,7 +29,12 @@ pub struct ScheduleRequest<T> {
 /// The stream of [`scheduler()`] and [`debounced_scheduler`].
 pub struct Scheduler<T, S> {
     requests: Option<Pin<Box<S>>>,
+    debounce: Duration,
     queue: Queue<T, ()>,
+    /// The messages that wait, each as it is to be delivered, and the time that this version of it asked for.
+    waiting: HashMap<T, Time, FxBuildHasher>,
+    /// The latest moment that the queue knows of.
+    latest: Time,
     /// Messages whose time has come and that nobody has taken yet, in this order.
     due: VecDeque<T>,
     origin: Instant,
@@ -46,7 +53,7 @@ pub struct Hold<'a, T, S> {
 }
 
 /// Delivers each message at its time. Of equal messages that wait one is delivered, at the earliest
-/// of their times.
+/// of their times, and it is the one that asked for this time.
 ///
 /// Messages whose time has come are delivered in this order. When `requests` ends, what waits is
 /// still delivered, and then the stream ends.
@@ -59,7 +66,8 @@ pub fn scheduler<T: Eq + Hash + Clone, S: Stream<Item = ScheduleRequest<T>>>(
 }
 
 /// The same as [`scheduler()`]; a message that is due now waits until no equal one came for
-/// `debounce`, but no longer than ten times that. A time in the future is not put off.
+/// `debounce`, but no longer than ten times that, and the last of them is delivered. A time in the future is not put
+/// off.
 pub fn debounced_scheduler<T: Eq + Hash + Clone, S: Stream<Item = ScheduleRequest<T>>>(
     requests: S,
     debounce: Duration,
@@ -68,7 +76,10 @@ pub fn debounced_scheduler<T: Eq + Hash + Clone, S: Stream<Item = ScheduleReques
     let origin = Instant::now();
     Scheduler {
         requests: Some(Box::pin(requests)),
+        debounce,
         queue: Queue::new(&config),
+        waiting: HashMap::default(),
+        latest: Time::ORIGIN,
         due: VecDeque::new(),
         origin,
         sleep: Box::pin(sleep_until(origin)),
@@ -148,28 +159,47 @@ where
             return;
         }
         let (now, at) = (self.now(), self.time(run_at));
-        if at > now {
-            self.queue.schedule_at(now, message, at);
-        } else {
+        let due_now = at <= now;
+        self.keep(message.clone(), at, due_now);
+        if due_now {
+            // It may be that nobody looked since then.
+            self.latest = self.latest.max(at);
             let trigger = Trigger {
                 key: message,
                 cause: (),
                 class: Class::Desired,
                 priority: Priority::Normal,
             };
-            self.queue.add(now, trigger);
+            self.queue.add(self.latest, trigger);
+        } else {
+            self.latest = now;
+            self.queue.schedule_at(now, message, at);
+        }
+    }
+
+    /// Keeps this version of a message, unless there is one that asked for an earlier time.
+    fn keep(&mut self, message: T, at: Time, due_now: bool) {
+        let due = if due_now { at + self.debounce } else { at };
+        let earlier = self.waiting.get(&message).is_some_and(|kept| *kept < at);
+        if !earlier {
+            // An entry keeps the first of equal keys.
+            self.waiting.remove(&message);
+            self.waiting.insert(message, due);
         }
     }
 
     /// Collects what is due, and says when there is more.
     fn collect_due(&mut self) -> Option<Instant> {
         let now = self.now();
+        self.latest = now;
         loop {
             match self.queue.next(now) {
                 Next::Run(run) => {
                     let delivered = Outcome::success(Action::AwaitChange);
                     self.queue.done(now, &run.key, delivered, 0.0);
-                    self.due.push_back(run.key);
+                    let kept = self.waiting.remove_entry(&run.key);
+                    self.due
+                        .push_back(kept.map_or(run.key, |(message, _)| message));
                 }
                 Next::WaitUntil(time) => return Some(self.origin + time.since(Time::ORIGIN)),
                 Next::Idle => return None,

@@ -3,7 +3,8 @@
 //!
 //! A program sees one of the two as `super::runtime`. `on_kube` and `on_homeostat` each include
 //! `programs` and `names`; the latter names everything that `kube::runtime` has, so that a missing
-//! name does not compile.
+//! name does not compile. `names/bounds.rs` uses everything with the weakest bounds with which kube's compiles, so
+//! that a stricter bound does not compile either.
 //!
 //! Where a program has to be written differently, each of the two has a line for it, and
 //! docs/porting.md has a row:

@@ -138,6 +138,10 @@ fn boxed_backoffs<B: Backoff + ?Sized>() {
     backoff::<Box<B>>();
 }
 
+fn started_over<B: Backoff + ?Sized>(backoff: &mut B) {
+    backoff.reset();
+}
+
 fn timed_backoffs<B: Backoff>() {
     backoff::<ResetTimerBackoff<B>>();
     everywhere::<ResetTimerBackoff<B>>();
@@ -677,10 +681,10 @@ where
     scheduler
 }
 
-fn hold_some<'a, T, S, C>(
-    scheduler: Pin<&'a mut Scheduler<T, S>>,
+fn hold_some<T, S, C>(
+    scheduler: Pin<&mut Scheduler<T, S>>,
     can_take: C,
-) -> scheduler::HoldUnless<'a, T, S, C>
+) -> scheduler::HoldUnless<'_, T, S, C>
 where
     T: Eq + Hash + Clone,
     S: Stream<Item = ScheduleRequest<T>>,

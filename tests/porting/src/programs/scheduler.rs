@@ -5,13 +5,14 @@ use crate::{
     cluster::{an_hour, during},
     journal::Journal,
 };
-use futures::{Stream, StreamExt, channel::mpsc};
+use futures::{FutureExt, Stream, StreamExt, channel::mpsc};
 use std::{
     collections::BTreeSet,
+    hash::{Hash, Hasher},
     pin::{Pin, pin},
     time::Duration,
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 type Request = ScheduleRequest<&'static str>;
 
@@ -70,6 +71,71 @@ async fn a_burst_is_one_reminder() {
     .await;
     // Asked for at 0, 1, 2 and 3 s, and at 63 s.
     assert_eq!(output.lines(), ["8 mail", "68 mail"]);
+}
+
+/// One reminder for each name; what it says is no part of that.
+#[derive(Clone, Debug)]
+struct Reminder(&'static str, u32);
+
+impl PartialEq for Reminder {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Reminder {}
+
+impl Hash for Reminder {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+/// Of equal reminders the one comes that asked for the time at which it comes.
+#[tokio::test(start_paused = true)]
+async fn the_earliest_reminder_comes() {
+    let start = Instant::now();
+    let (ask, requests) = mpsc::unbounded();
+    for (name, text, seconds) in [
+        ("tea", 1, 30),
+        ("tea", 2, 20),
+        ("tea", 3, 60),
+        ("eggs", 1, 4),
+        ("eggs", 2, 5),
+    ] {
+        let (message, run_at) = (Reminder(name, text), start + Duration::from_secs(seconds));
+        ask.unbounded_send(ScheduleRequest { message, run_at })
+            .expect("it is held");
+    }
+    let due = scheduler(requests).take(2);
+    let due: Vec<_> = due.map(|Reminder(name, text)| (name, text)).collect().await;
+    assert_eq!(due, [("eggs", 1), ("tea", 2)]);
+}
+
+/// With a debounce the last one of a burst comes, counted from when it was asked for, whenever somebody looks.
+#[tokio::test(start_paused = true)]
+async fn the_last_reminder_of_a_burst_comes() {
+    let (ask, requests) = mpsc::unbounded();
+    let mut due = debounced_scheduler(requests, Duration::from_secs(3));
+    let ask = |text| {
+        let (message, run_at) = (Reminder("mail", text), Instant::now());
+        ask.unbounded_send(ScheduleRequest { message, run_at })
+            .expect("it is held");
+    };
+    ask(1);
+    assert!(due.next().now_or_never().is_none());
+    advance(Duration::from_secs(1)).await;
+    ask(2);
+    // Nobody has looked when the first one was due, and the second one was asked for before.
+    advance(Duration::from_millis(2500)).await;
+    assert!(due.next().now_or_never().is_none());
+    advance(Duration::from_secs(3)).await;
+    let text = due
+        .next()
+        .now_or_never()
+        .flatten()
+        .map(|reminder| reminder.1);
+    assert_eq!(text, Some(2));
 }
 
 /// Whoever is busy is not reminded.

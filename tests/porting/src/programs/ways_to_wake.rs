@@ -154,12 +154,11 @@ async fn each_way_ends_the_wait() {
                 output.until_count(1).await;
                 sleep(Duration::from_secs(100)).await;
                 create(&cluster.api(), &secret).await;
-                match way {
-                    Way::Asked => ask
-                        .unbounded_send(ObjectRef::new("a").within("default"))
-                        .expect("the controller listens"),
-                    Way::AllAsked => ask_all.unbounded_send(()).expect("the controller listens"),
-                    _ => {}
+                if way == Way::Asked {
+                    let map = ObjectRef::new("a").within("default");
+                    ask.unbounded_send(map).expect("the controller listens");
+                } else if way == Way::AllAsked {
+                    ask_all.unbounded_send(()).expect("the controller listens");
                 }
                 output.until_count(2).await;
                 an_hour().await;
