@@ -6,13 +6,13 @@ use super::{
     runtime::{
         Controller,
         controller::{Action, Error},
-        reflector::{self, Store, store::Writer},
+        reflector::{self, ObjectRef, Store, store::Writer},
         watcher::{self, Event},
     },
 };
 use crate::{cluster::config_map, journal::Journal};
 use futures::{Stream, StreamExt, stream};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use std::sync::Arc;
 
@@ -97,6 +97,31 @@ async fn errors_of_the_stream_come_out() {
         )
     });
     assert_eq!((results.len(), errors.count()), (2, 1));
+}
+
+/// Streams of what a cluster may not have, for which the user puts one that says nothing.
+#[tokio::test(start_paused = true)]
+async fn streams_that_say_nothing_hold_nothing_up() {
+    let (reader, _writer) = store_with(&["good"]);
+    let output = Arc::new(Journal::default());
+    let results: Vec<_> =
+        Controller::for_stream(objects(&["good"]).chain(stream::pending()), reader)
+            .owns_stream(stream::pending::<watcher::Result<Secret>>())
+            .watches_stream(stream::pending::<watcher::Result<Secret>>(), |_| {
+                None::<ObjectRef<ConfigMap>>
+            })
+            .owns_shared_stream(stream::pending::<Arc<Secret>>())
+            .reconcile_all_on(stream::pending())
+            .reconcile_on(stream::pending())
+            .run(
+                reconcile,
+                |_, _, _| Action::await_change(),
+                Arc::clone(&output),
+            )
+            .take(1)
+            .collect()
+            .await;
+    assert_eq!((results.len(), output.take()), (1, vec!["good".into()]));
 }
 
 /// "a scheduler, and a controller with it, ends with its requests"
