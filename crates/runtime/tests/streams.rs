@@ -365,6 +365,32 @@ async fn a_filter_remembers_what_is_there() {
     assert!(format!("{one:?}").contains("ages: 1"), "{one:?}");
 }
 
+/// The first list comes out whole, also when some of its objects came before it, as in the scripts of tests.
+#[tokio::test(start_paused = true)]
+async fn the_first_list_comes_out_whole() {
+    let events: Events = vec![
+        apply(object("a", "u", 1, 1)),
+        apply(object("c", "w", 2, 1)),
+        Ok(Event::Init),
+        Ok(Event::InitApply(object("a", "u", 1, 1))),
+        Ok(Event::InitApply(object("b", "v", 3, 1))),
+        Ok(Event::InitDone),
+    ];
+    let (_reader, writer) = reflector::store();
+    let passed = stream::iter(events).reflect(writer).map(|event| {
+        let name = |obj: ConfigMap| obj.name_any();
+        match event.unwrap() {
+            Event::Apply(obj) => name(obj),
+            Event::Delete(obj) => format!("-{}", name(obj)),
+            Event::Init => "(".into(),
+            Event::InitApply(obj) => format!("+{}", name(obj)),
+            Event::InitDone => ")".into(),
+        }
+    });
+    let passed: Vec<String> = passed.collect().await;
+    assert_eq!(passed, ["a", "c", "(", "+a", "+b", "-c", ")"]);
+}
+
 /// An object that is gone is forgotten, whoever says so: it passes when it comes again, also under the same uid, as
 /// the objects of tests do. The others stay.
 #[tokio::test(start_paused = true)]

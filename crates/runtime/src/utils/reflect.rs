@@ -62,17 +62,24 @@ where
         let changes = self.writer.take_in(event);
         if first_list {
             self.synced = true;
+            let gone: Vec<_> = changes.filter_map(gone).map(Passed::Delete).collect();
+            // Also what came before the list and is as it was.
+            let all = self.writer.as_reader().even_if_incomplete().state();
             self.outbox.push_back(Passed::Init);
-            self.outbox.extend(changes.map(|change| match change {
-                Change::Added { new, .. } | Change::Modified { new, .. } => {
-                    Passed::InitApply(new.0)
-                }
-                Change::Deleted { last, .. } => Passed::Delete(last.0),
-            }));
+            self.outbox.extend(all.into_iter().map(Passed::InitApply));
+            self.outbox.extend(gone);
             self.outbox.push_back(Passed::InitDone);
         } else {
             self.outbox.extend(changes.map(Passed::from));
         }
+    }
+}
+
+/// The last state of an object that is gone.
+fn gone<K>(change: ObjectChange<K>) -> Option<Arc<K>> {
+    match change {
+        Change::Added { .. } | Change::Modified { .. } => None,
+        Change::Deleted { last, .. } => Some(last.0),
     }
 }
 
