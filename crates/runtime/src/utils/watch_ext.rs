@@ -116,6 +116,10 @@ pub trait WatchStreamExt: Stream {
     /// with it. Of a stream that tells nothing of deletions, such as one that you make from a channel, it forgets
     /// an object that was not seen for an hour; see [`PredicateConfig::ttl`].
     ///
+    /// Of events that come neither from a [`watcher`](crate::watcher()) nor through [`reflect`](Self::reflect), such as
+    /// those of a script, `applied_objects` tells how many objects are gone and not which. Then all are forgotten when
+    /// half of them are gone, so that memory is bounded by what is there.
+    ///
     /// It works on streams of `Result<K, watcher::Error>` and on shared streams of `Arc<K>`.
     fn predicate_filter<P>(
         self,
