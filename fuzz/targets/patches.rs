@@ -7,5 +7,7 @@ mod input;
 #[path = "../../crates/apiserver/tests/fuzz/requests.rs"]
 #[expect(dead_code, reason = "each target does its own part of this")]
 mod requests;
+#[path = "../../crates/apiserver/tests/fuzz/schemas.rs"]
+mod schemas;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| requests::patches(bytes));

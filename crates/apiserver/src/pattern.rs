@@ -3,6 +3,7 @@
 
 mod class;
 mod fault;
+mod machine;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -13,11 +14,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 
+use self::machine::Machine;
 use crate::stack::with_large_stack;
 
-/// What a compiled pattern may take. Go's limit is of another kind and mostly higher; a pattern that
-/// Go takes and that needs more than this matches everything.
-const MAX_COMPILED_BYTES: usize = 32 * 1024 * 1024;
+/// What a pattern may take that the library compiles. What needs more is matched step by step, which
+/// is slower.
+const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The library's limit to nesting. Go's is 1000 levels.
 const MAX_NESTING: u32 = 4000;
@@ -34,7 +36,15 @@ pub(crate) struct Pattern {
     /// As the library reads it.
     translated: String,
     height: usize,
-    compiled: OnceLock<Option<Regex>>,
+    compiled: OnceLock<Compiled>,
+}
+
+#[derive(Debug)]
+enum Compiled {
+    Regex(Regex),
+    Machine(Machine),
+    /// It is too large for both, and matches everything.
+    Neither,
 }
 
 /// The patterns of one definition, each compiled once.
@@ -62,37 +72,50 @@ impl Pattern {
 
     /// Whether it matches some part of a text.
     pub(crate) fn is_match(&self, text: &str) -> bool {
-        self.regex().is_none_or(|regex| regex.is_match(text))
+        match self.compiled() {
+            Compiled::Regex(regex) => regex.is_match(text),
+            Compiled::Machine(machine) => machine.is_match(text),
+            Compiled::Neither => true,
+        }
     }
 
     /// The first part of a text that it matches.
     pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
-        Some(self.regex()?.find(text)?.as_str())
+        self.find_all(text, 1).pop()
     }
 
     /// The parts that it matches, at most so many.
     pub(crate) fn find_all<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
-        let Some(regex) = self.regex() else {
-            return Vec::new();
-        };
-        let found = regex.find_iter(text).map(|found| found.as_str());
-        found.take(most).collect()
+        match self.compiled() {
+            Compiled::Regex(regex) => {
+                let found = regex.find_iter(text).map(|found| found.as_str());
+                found.take(most).collect()
+            }
+            Compiled::Machine(machine) => machine.find_all(text, most),
+            Compiled::Neither => Vec::new(),
+        }
     }
 
-    /// None for one that is too large for the library.
-    fn regex(&self) -> Option<&Regex> {
-        let compile = || {
-            let mut builder = RegexBuilder::new(&self.translated);
-            builder
-                .size_limit(MAX_COMPILED_BYTES)
-                .nest_limit(MAX_NESTING);
+    fn compiled(&self) -> &Compiled {
+        self.compiled.get_or_init(|| {
             if self.height > DEEP {
-                with_large_stack(|| builder.build().ok()).flatten()
+                with_large_stack(|| self.compile()).unwrap_or(Compiled::Neither)
             } else {
-                builder.build().ok()
+                self.compile()
             }
-        };
-        self.compiled.get_or_init(compile).as_ref()
+        })
+    }
+
+    fn compile(&self) -> Compiled {
+        let mut builder = RegexBuilder::new(&self.translated);
+        builder
+            .size_limit(MAX_COMPILED_BYTES)
+            .nest_limit(MAX_NESTING);
+        if let Ok(regex) = builder.build() {
+            return Compiled::Regex(regex);
+        }
+        let machine = Machine::new(&self.translated, MAX_NESTING);
+        machine.map_or(Compiled::Neither, Compiled::Machine)
     }
 }
 

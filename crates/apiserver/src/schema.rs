@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub(crate) use self::builtin::{builtin_groups, builtin_type, builtin_types, builtin_types_raw};
 pub(crate) use self::decode::{
-    decode_applied, decode_builtin, decode_custom, finish_builtin, prune_custom,
+    blank_builtin, decode_applied, decode_builtin, decode_custom, finish_builtin, prune_custom,
 };
 pub(crate) use self::rules::{Findings, Rules};
 pub(crate) use self::structural::{from_structural, structural_problems};

@@ -16,7 +16,7 @@ pub(crate) const CHILD: &str = "memory-of-definitions";
 
 pub(crate) const OPERATION: &str = "beside-definition";
 
-const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// As many as widely used projects have together.
 pub(crate) const COUNT: usize = 400;
@@ -110,36 +110,54 @@ pub(crate) fn measure_memory() {
 
 /// One operation is a small request beside the creation of a definition of 1.2 MB.
 pub(crate) async fn measure(way: Way) -> Figure {
-    const ROUNDS: usize = 5;
-    let mut large = way.lane().await;
-    let mut small = way.lane().await;
-    let mut times = Vec::new();
+    let bodies = (0..5).map(|number| definition(number, 1_200_000)).collect();
     let start = Instant::now();
-    for number in 0..ROUNDS {
-        let body = definition(number, 1_200_000);
-        let create = large.send("POST", PATH, JSON, &body);
+    let Beside { mut small, .. } = beside(&way, PATH, bodies).await;
+    Figure {
+        way: way.name,
+        operation: OPERATION,
+        per_second: per_second(small.len(), start.elapsed()),
+        p99: p99(&mut small),
+        target: Some(Target::P99(Duration::from_millis(20))),
+    }
+}
+
+/// How long requests took that went on at the same time.
+pub(crate) struct Beside {
+    pub(crate) large: Vec<Duration>,
+    pub(crate) small: Vec<Duration>,
+}
+
+/// Creates something large, one after the other, and asks for the version all the while.
+pub(crate) async fn beside(way: &Way, path: &str, bodies: Vec<String>) -> Beside {
+    let mut times = Beside {
+        large: Vec::new(),
+        small: Vec::new(),
+    };
+    for body in bodies {
+        let (mut large, mut small) = (way.lane().await, way.lane().await);
+        let begin = Instant::now();
+        let create = async {
+            large.send("POST", path, JSON, &body).await;
+            begin.elapsed()
+        };
         let mut create = std::pin::pin!(create);
         loop {
             let begin = Instant::now();
             let version = small.send("GET", "/version", JSON, "");
             tokio::select! {
                 biased;
-                _ = version => times.push(begin.elapsed()),
-                _ = &mut create => break,
+                _ = version => times.small.push(begin.elapsed()),
+                time = &mut create => {
+                    times.large.push(time);
+                    break;
+                }
             }
-            if let Some(created) = futures::FutureExt::now_or_never(&mut create) {
-                drop(created);
+            if let Some(time) = futures::FutureExt::now_or_never(&mut create) {
+                times.large.push(time);
                 break;
             }
         }
-        small = way.lane().await;
     }
-    let per_second = per_second(times.len(), start.elapsed());
-    Figure {
-        way: way.name,
-        operation: OPERATION,
-        per_second,
-        p99: p99(&mut times),
-        target: Some(Target::P99(Duration::from_millis(20))),
-    }
+    times
 }

@@ -13,6 +13,7 @@
 
 mod definitions;
 mod memory;
+mod patterns;
 mod requests;
 mod watchers;
 mod way;
@@ -103,6 +104,12 @@ fn main() {
     if wanted(definitions::OPERATION) && !args.in_process {
         let measuring = async { definitions::measure(Way::over_loopback().await).await };
         report(&args, &single_thread().block_on(measuring));
+    }
+    if wanted(patterns::OPERATION) && !args.in_process {
+        let measuring = async { patterns::measure(Way::over_loopback().await).await };
+        for figure in single_thread().block_on(measuring) {
+            report(&args, &figure);
+        }
     }
     if wanted("memory") {
         memory::report(&child(memory::CHILD), memory::MAPS, args.json);

@@ -74,6 +74,11 @@ pub(crate) fn estimate(checked: &Checked, node: &Declared) -> u64 {
 
 /// The steps that a call takes with these arguments.
 pub(crate) fn actual(function: &str, overload: &str, member: bool, args: &[Value<'_>]) -> u64 {
+    if functions::SCANS.contains(&function)
+        && let Some(list @ Value::List(_)) = args.first()
+    {
+        return functions::walked(list);
+    }
     let operands: Vec<Operand<'_>> = args.iter().map(functions::given).collect();
     let (target, args) = if member {
         (operands.first(), operands.get(1..).unwrap_or_default())

@@ -430,7 +430,7 @@ impl Parser {
         let optional = self.accept("?").is_some();
         let name = match &self.peek().kind {
             TokenKind::Ident(name) if name == "in" => {
-                let at = offset;
+                let at = self.peek().offset;
                 self.issue(at, "Syntax error: no viable alternative at input '.in'");
                 return Ok(None);
             }

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::quoted::quoted;
+
 /// A version such as `1.2.3-rc.1+build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Semver {
@@ -19,7 +21,7 @@ pub(crate) fn parse(text: &str, lenient: bool) -> Result<Semver, String> {
     }
     let made;
     let text = if lenient {
-        made = completed(text);
+        made = completed(text)?;
         &made
     } else {
         text
@@ -44,11 +46,15 @@ pub(crate) fn parse(text: &str, lenient: bool) -> Result<Semver, String> {
         }
         if digits && part.len() > 1 && part.starts_with('0') {
             return Err(format!(
-                "Numeric PreRelease version must not contain leading zeroes {part:?}"
+                "Numeric PreRelease version must not contain leading zeroes {}",
+                quoted(part)
             ));
         }
         if !part.chars().all(is_allowed) {
-            return Err(format!("Invalid character(s) found in prerelease {part:?}"));
+            return Err(format!(
+                "Invalid character(s) found in prerelease {}",
+                quoted(part)
+            ));
         }
         version.pre.push(part.to_owned());
     }
@@ -58,7 +64,8 @@ pub(crate) fn parse(text: &str, lenient: bool) -> Result<Semver, String> {
         }
         if !part.chars().all(is_allowed) {
             return Err(format!(
-                "Invalid character(s) found in build meta data {part:?}"
+                "Invalid character(s) found in build meta data {}",
+                quoted(part)
             ));
         }
         version.build.push(part.to_owned());
@@ -80,40 +87,40 @@ fn split(text: &str, sign: char) -> (&str, Option<&str>) {
 fn number(text: &str, name: &str) -> Result<u64, String> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!(
-            "Invalid character(s) found in {} number {text:?}",
-            name.to_lowercase()
+            "Invalid character(s) found in {} number {}",
+            name.to_lowercase(),
+            quoted(text)
         ));
     }
     if text.len() > 1 && text.starts_with('0') {
         return Err(format!(
-            "{name} number must not contain leading zeroes {text:?}"
+            "{name} number must not contain leading zeroes {}",
+            quoted(text)
         ));
     }
     text.parse()
-        .map_err(|_| format!("{name} number {text:?} is too large"))
+        .map_err(|_| format!("{name} number {} is too large", quoted(text)))
 }
 
 /// The text of a lenient version as a whole one.
-fn completed(text: &str) -> String {
+fn completed(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let text = text.strip_prefix('v').unwrap_or(text);
-    let end = text.find(['-', '+']).unwrap_or(text.len());
-    let (numbers, rest) = text.split_at(end);
-    let mut numbers: Vec<&str> = numbers
-        .split('.')
-        .map(|number| {
-            let short = number.trim_start_matches('0');
-            if short.is_empty() && !number.is_empty() {
-                "0"
-            } else {
-                short
-            }
-        })
-        .collect();
-    while numbers.len() < 3 {
-        numbers.push("0");
+    let parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
+    let mut parts: Vec<String> = parts.map(without_zeros).collect();
+    if parts.len() < 3 && parts.iter().any(|part| part.contains(['-', '+'])) {
+        return Err("Short version cannot contain PreRelease/Build meta data".to_owned());
     }
-    format!("{}{rest}", numbers.join("."))
+    parts.resize(3, "0".to_owned());
+    Ok(parts.join("."))
+}
+
+/// A part of a version without zeros in front of its number.
+fn without_zeros(part: &str) -> String {
+    let short = part.trim_start_matches('0');
+    if part.len() < 2 || short.starts_with(|c: char| c.is_ascii_digit()) {
+        return if part.len() < 2 { part } else { short }.to_owned();
+    }
+    format!("0{short}")
 }
 
 // === impl Semver ===

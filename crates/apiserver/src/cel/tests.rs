@@ -15,6 +15,7 @@ use crate::pattern::Patterns;
 mod costs;
 mod decisions;
 mod hostile;
+mod models;
 mod values;
 
 /// A text of at most so many characters.

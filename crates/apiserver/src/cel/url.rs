@@ -1,5 +1,7 @@
 //! URLs as Go reads them.
 
+use crate::quoted::quoted;
+
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Url {
@@ -96,7 +98,7 @@ fn authority(text: &str) -> Result<String, String> {
     if user.is_some_and(|user| !user.chars().all(valid)) {
         return Err("net/url: invalid userinfo".to_owned());
     }
-    let port_problem = |port: &str| format!("invalid port {port:?} after host");
+    let port_problem = |port: &str| format!("invalid port {} after host", quoted(port));
     if host.starts_with('[') {
         let Some(end) = host.rfind(']') else {
             return Err("missing ']' in host".to_owned());
@@ -146,12 +148,12 @@ fn unescaped(text: &str, part: Part) -> Result<String, String> {
                     let end = text.len().min(offset + 3);
                     let end = (0..=end).rev().find(|end| text.is_char_boundary(*end));
                     let shown = &text[offset..end.unwrap_or(offset).max(offset)];
-                    return Err(format!("invalid URL escape {shown:?}"));
+                    return Err(format!("invalid URL escape {}", quoted(shown)));
                 };
                 // In a host only what is not ASCII can be escaped.
                 if part == Part::Host && code < 0x80 && code != b'%' {
                     let shown = &text[offset..offset + 3];
-                    return Err(format!("invalid URL escape {shown:?}"));
+                    return Err(format!("invalid URL escape {}", quoted(shown)));
                 }
                 bytes.push(code);
                 taken = 3;
@@ -159,7 +161,7 @@ fn unescaped(text: &str, part: Part) -> Result<String, String> {
             b'+' if part == Part::Query => bytes.push(b' '),
             byte if part == Part::Host && byte.is_ascii() && !is_host_byte(*byte) => {
                 let shown = char::from(*byte).to_string();
-                return Err(format!("invalid character {shown:?} in host name"));
+                return Err(format!("invalid character {} in host name", quoted(&shown)));
             }
             byte => bytes.push(*byte),
         }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Body;
 use super::presentation::Presentation;
 use super::table;
-use crate::registry::{ListOptions, Registry, Target, empty_of, parse_version, present};
+use crate::registry::{ListOptions, Registry, Target, blank_of, parse_version, present};
 use crate::state::Core;
 use crate::status::Status;
 use crate::storage::{Change, ChangeKind, Object, Store};
@@ -301,7 +301,7 @@ impl Watch {
             "metadata": { "resourceVersion": self.revision.to_string() },
         });
         if self.presentation == Presentation::Object
-            && let Some(empty) = empty_of(resource).as_object()
+            && let Some(empty) = blank_of(resource).as_object()
         {
             // As a typed server writes an object of which only the version is known.
             for (name, value) in empty {

@@ -30,6 +30,13 @@ pub(super) fn merge(
         (Form::Elements(live), Form::Elements(config)) => {
             Some(Value::Array(merge_lists(schema, &live, &config)))
         }
+        // Null for what has parts takes none of them away.
+        (Form::Members(members), Form::Leaf) if config.is_null() && !members.is_empty() => {
+            Some(Value::Object(members.clone()))
+        }
+        (Form::Elements(elements), Form::Leaf) if config.is_null() && !elements.is_empty() => {
+            Some(live.clone())
+        }
         (Form::Leaf | Form::Members(_) | Form::Elements(_), _) => Some(config.clone()),
     }
 }

@@ -1,13 +1,14 @@
 use proptest::prelude::*;
 
-use super::{Pattern, Patterns};
+use super::machine::Machine;
+use super::{Compiled, MAX_NESTING, Pattern, Patterns};
 
 #[track_caller]
 fn matching(cases: &[(&str, &[&str], &[&str])]) {
     for (source, right, wrong) in cases {
         let pattern = Pattern::new(source).unwrap_or_else(|why| panic!("{source}: {why}"));
         assert!(
-            pattern.regex().is_some(),
+            matches!(pattern.compiled(), Compiled::Regex(_)),
             "{source}: {}",
             pattern.translated
         );
@@ -186,6 +187,32 @@ fn a_pattern_is_compiled_once() {
     assert!(patterns.get("(").is_err());
 }
 
+#[test]
+fn large_patterns_are_matched_all_the_same() {
+    let labels = r"^([\p{L}\p{S}0-9-]{1,63}\.){1,15}[a-z]{2,8}$";
+    let pattern = Pattern::new(labels).expect("it is right");
+    assert!(matches!(pattern.compiled(), Compiled::Machine(_)));
+    let long = format!("{}.com", "é".repeat(63));
+    let too_long = format!("{}.com", "é".repeat(64));
+    for text in ["é-1.example.com", "€.io", &long] {
+        assert!(pattern.is_match(text), "{text}");
+    }
+    for text in [
+        ".a",
+        "a.b",
+        "a b.com",
+        "a.com\n",
+        &too_long,
+        &"a.".repeat(16),
+    ] {
+        assert!(!pattern.is_match(text), "{text}");
+    }
+    let words = Pattern::new(r"(?i)\b(?:\p{L}\p{L}{0,999}[a-c]|\p{S}+)").expect("it is right");
+    assert!(matches!(words.compiled(), Compiled::Machine(_)));
+    assert_eq!(words.find_all("1 xxa, aB+éc c", 9), ["xxa", "aB"]);
+    assert_eq!(words.find("- xxa aab"), Some("xxa"));
+}
+
 /// A part of a pattern that Go and the library mean the same by, with parts in it.
 fn plain() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
@@ -217,11 +244,22 @@ proptest! {
         prop_assert_eq!(pattern.is_match(&text), known.is_match(&text));
     }
 
+    /// What is too large for the library is matched in the same way.
+    #[test]
+    fn the_machine_matches_as_the_library_does(source in plain(), text in "[ab1.]{0,8}") {
+        let known = regex::RegexBuilder::new(&source).build().expect("a plain pattern");
+        let machine = Machine::new(&source, MAX_NESTING).expect("a small pattern");
+        prop_assert_eq!(machine.is_match(&text), known.is_match(&text));
+        let found: Vec<&str> = known.find_iter(&text).map(|found| found.as_str()).collect();
+        prop_assert_eq!(machine.find_all(&text, usize::MAX), found);
+    }
+
     /// Whatever is read can be compiled, and nothing panics.
     #[test]
     fn any_text(source in r"([(\[{?*+|)\]}\\^$.a-c0-9:P<>,&~-]|\\[a-zA-Z]|\(\?[a-z]|\[\[:|.){0,20}") {
         if let Ok(pattern) = Pattern::new(&source) {
-            prop_assert!(pattern.regex().is_some(), "{}", pattern.translated);
+            let compiled = matches!(pattern.compiled(), Compiled::Regex(_));
+            prop_assert!(compiled, "{}", pattern.translated);
             pattern.is_match("ab");
         }
     }

@@ -7,7 +7,7 @@ use super::{FieldValidation, Target, WriteOptions};
 use crate::object;
 use crate::quoted::quoted;
 use crate::resource::{Resource, is_registered};
-use crate::schema::{decode_applied, decode_builtin, decode_custom, finish_builtin};
+use crate::schema::{blank_builtin, decode_applied, decode_builtin, decode_custom, finish_builtin};
 use crate::status::{Cause, Status};
 
 /// How a new state comes about.
@@ -257,6 +257,15 @@ pub(crate) fn nothing(resource: &Resource) -> Value {
         decode_builtin(&mut nothing, &resource.schema);
     }
     nothing
+}
+
+/// An object of which nothing is known, as bookmarks show it.
+pub(crate) fn blank(resource: &Resource) -> Value {
+    if resource.is_custom() {
+        json!({})
+    } else {
+        blank_builtin(&resource.schema)
+    }
 }
 
 fn report_unknown(

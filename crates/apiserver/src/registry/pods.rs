@@ -1,5 +1,8 @@
 //! Pods: which of their parts can change, and through which subresource.
 
+mod difference;
+mod spec;
+
 use serde_json::{Map, Value, json};
 
 use super::immutable::differs_but;
@@ -13,18 +16,8 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 /// Lists of containers that a pod starts with.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
-/// Members of a container that an update may change.
-const CHANGING_IN_CONTAINER: [&str; 2] = ["image", "imagePullPolicy"];
-
 /// Members of the spec that have rules of their own.
-const CHANGING_IN_SPEC: [&str; 6] = [
-    "activeDeadlineSeconds",
-    "containers",
-    "initContainers",
-    "schedulingGates",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-];
+const CHANGING_IN_SPEC: [&str; 3] = ["activeDeadlineSeconds", "schedulingGates", "tolerations"];
 
 /// The class of service of a pod: what it is sure to get when its node runs short.
 pub(super) fn class(pod: &Value) -> &'static str {
@@ -127,24 +120,64 @@ fn spec_causes(pod: &Value, old: &Value) -> Vec<Cause> {
     if !new_gates.is_empty() {
         return new_gates;
     }
-    let same_containers = CONTAINERS.into_iter().all(|list| {
-        object::elements(new, list)
-            .zip(object::elements(old, list))
-            .all(|(new, old)| !differs_but(Some(new), Some(old), &CHANGING_IN_CONTAINER))
-    });
-    if same_containers
-        && !differs_but(Some(new), Some(old), &CHANGING_IN_SPEC)
-        && tolerates_no_less(new, old)
-        && grace_may_become(new, old)
-    {
-        return deadline_cause(new, old).into_iter().collect();
+    let mut causes: Vec<Cause> = deadline_cause(new, old).into_iter().collect();
+    if !tolerates_no_less(new, old) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", why));
+    }
+    let mut lasting = without_changing(new, old);
+    if object::elements(old, "schedulingGates").next().is_some() {
+        causes.extend(selector_cause(new, old));
+        take(&mut lasting, old, "nodeSelector");
+    }
+    if lasting == *old {
+        return causes;
     }
     let why = "pod updates may not change fields other than \
                `spec.containers[*].image`,`spec.initContainers[*].image`,\
                `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
                tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
                was previously negative)";
-    vec![Cause::forbidden("spec", why)]
+    let difference = difference::unified(&spec::lines(old), &spec::lines(&lasting));
+    causes.push(Cause::forbidden("spec", &format!("{why}\n{difference}")));
+    causes
+}
+
+/// The new spec with the old state of all that may change.
+fn without_changing(new: &Value, old: &Value) -> Value {
+    let mut lasting = new.clone();
+    for list in CONTAINERS {
+        let containers = object::elements_mut(&mut lasting, list);
+        for (container, old) in containers.zip(object::elements(old, list)) {
+            take(container, old, "image");
+        }
+    }
+    for member in CHANGING_IN_SPEC {
+        take(&mut lasting, old, member);
+    }
+    let grace = "terminationGracePeriodSeconds";
+    if new[grace] == 1 && old[grace].as_i64().is_some_and(|seconds| seconds < 0) {
+        take(&mut lasting, old, grace);
+    }
+    lasting
+}
+
+/// Gives an object a member as another has it, or not.
+fn take(object: &mut Value, other: &Value, member: &str) {
+    if let Some(value) = other.get(member) {
+        object[member] = value.clone();
+    } else if let Some(members) = object.as_object_mut() {
+        members.remove(member);
+    }
+}
+
+/// While a pod has gates, its nodes can be chosen more closely.
+fn selector_cause(new: &Value, old: &Value) -> Option<Cause> {
+    let new = &new["nodeSelector"];
+    let mut had = old["nodeSelector"].as_object().into_iter().flatten();
+    let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    let lost = had.any(|(name, value)| new[name] != *value);
+    lost.then(|| Cause::invalid("spec.nodeSelector", new, why))
 }
 
 /// Tolerations can only be added.
@@ -167,14 +200,6 @@ fn new_gates(new: &Value, old: &Value) -> Vec<Cause> {
             Cause::forbidden(format!("spec.schedulingGates[{index}].name"), &why)
         })
         .collect()
-}
-
-fn grace_may_become(new: &Value, old: &Value) -> bool {
-    let (new, old) = (
-        &new["terminationGracePeriodSeconds"],
-        &old["terminationGracePeriodSeconds"],
-    );
-    new == old || (*new == 1 && old.as_i64().is_some_and(|seconds| seconds < 0))
 }
 
 /// A deadline can be set, and be made earlier.

@@ -275,6 +275,33 @@ fn is_empty(value: &Value, field: &Schema) -> bool {
         || (value.as_object().is_some_and(Map::is_empty) && field.is_map())
 }
 
+/// An object of a built-in kind of which nothing is known, as a typed server writes it: members that it
+/// cannot leave out are there.
+pub(crate) fn blank_builtin(schema: &Schema) -> Value {
+    let mut object = Value::Object(Map::new());
+    decode_builtin(&mut object, schema);
+    add_nulls(&mut object, schema);
+    object
+}
+
+fn add_nulls(value: &mut Value, schema: &Schema) {
+    let schema = schema.resolved();
+    let Some(members) = value.as_object_mut() else {
+        return;
+    };
+    for (name, field) in &schema.fields {
+        let is_written =
+            field.null_when_empty || (schema.required.contains(name) && field.reference.is_some());
+        match members.get_mut(name) {
+            Some(value) => add_nulls(value, field),
+            None if is_written => {
+                members.insert(name.clone(), Value::Null);
+            }
+            None => {}
+        }
+    }
+}
+
 /// Brings an object of a built-in kind into the form that comes back from storage, where an empty
 /// list cannot be told from none.
 pub(crate) fn finish_builtin(value: &mut Value, schema: &Schema) {

@@ -100,7 +100,7 @@ impl Rules {
         if !is_ruled(schema) {
             return Vec::new();
         }
-        let found = with_large_stack(|| compile::compile(schema, place).1);
+        let found = with_large_stack(|| compile::compile(schema, place, true).1);
         found.unwrap_or_else(|| vec![Cause::forbidden(place, "the rules cannot be read")])
     }
 
@@ -116,7 +116,7 @@ impl Rules {
             return Findings::default();
         }
         let Compiled { tree, height } = self.compiled.get_or_init(|| {
-            let compiled = with_large_stack(|| compile::compile(schema, "").0);
+            let compiled = with_large_stack(|| compile::compile(schema, "", true).0);
             compiled.unwrap_or_default()
         });
         let check = || evaluate::check(tree, schema, object, old, patterns);
@@ -130,6 +130,19 @@ impl Rules {
                 warnings: Vec::new(),
             }
         })
+    }
+
+    /// Holds the rules of a part of a schema against its default. What is found stands within the
+    /// default.
+    pub(crate) fn check_default(schema: &Value, default: &Value) -> Vec<Cause> {
+        if !is_ruled(schema) {
+            return Vec::new();
+        }
+        let check = || {
+            let (Compiled { tree, .. }, _) = compile::compile(schema, "", false);
+            evaluate::check_default(&tree, schema, default, &Patterns::default())
+        };
+        with_large_stack(check).unwrap_or_default().causes
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -4,9 +4,12 @@ mod combine;
 mod format;
 mod lists;
 
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
 pub(crate) use self::format::is_known as is_known_format;
 pub(crate) use self::lists::duplicates;
-use serde_json::{Map, Value, json};
 
 use crate::pattern::Patterns;
 use crate::status::Cause;
@@ -35,7 +38,11 @@ pub(crate) fn validate(
         nameless: false,
     };
     check.value(schema, value, old, field);
-    check.causes
+    let mut causes = check.causes;
+    // What is told twice in the same words is told once.
+    let mut told = BTreeSet::new();
+    causes.retain(|cause| told.insert((cause.field.clone(), cause.message.clone())));
+    causes
 }
 
 /// Checks the default of a schema, which has no name of its own in messages.
@@ -63,93 +70,74 @@ struct Check<'p> {
 
 impl Check<'_> {
     fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, field: &str) {
-        if old == Some(value) || (value.is_null() && schema["nullable"] == true) {
+        if old == Some(value) {
             return;
         }
-        let fits = self.kind(schema, value, field);
+        self.kind(schema, value, field);
+        if value.is_null() {
+            self.choice(schema, value, field);
+            return;
+        }
         self.combined(schema, value, old, field);
-        if !fits {
-            return;
-        }
-        if let Some(members) = value.as_object() {
-            self.object(schema, members, old, field);
-        } else if let Some(list) = value.as_array() {
-            self.list(schema, list, old, field);
-        } else if let Some(text) = value.as_str() {
+        if let Some(text) = value.as_str() {
             self.text(schema, text, field);
         } else if value.is_number() {
             self.number(schema, value, field);
+        } else if let Some(list) = value.as_array() {
+            self.list(schema, list, old, field);
         }
-        let allowed = schema["enum"].as_array();
-        if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(value)) {
-            let names: Vec<String> = allowed
-                .iter()
-                .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-                .collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            self.causes.push(Cause::not_supported(field, value, &names));
+        self.choice(schema, value, field);
+        if let Some(members) = value.as_object() {
+            self.object(schema, members, old, field);
         }
     }
 
-    /// Checks the JSON type. False if it is wrong: nothing else is checked then.
-    fn kind(&mut self, schema: &Value, value: &Value, field: &str) -> bool {
-        let found = type_of(value);
+    /// The value must be one of those that are listed. Null never is.
+    fn choice(&mut self, schema: &Value, value: &Value, field: &str) {
+        let Some(choices) = schema["enum"].as_array() else {
+            return;
+        };
+        if choices.iter().any(|choice| is_choice(value, choice)) {
+            return;
+        }
+        let names: Vec<String> = choices
+            .iter()
+            .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.causes.push(Cause::not_supported(field, value, &names));
+    }
+
+    /// Checks the JSON type.
+    fn kind(&mut self, schema: &Value, value: &Value, field: &str) {
+        let (found, found_format) = type_of(value);
+        let own = schema["type"].as_str();
+        let types: &[&str] = match &own {
+            _ if schema["x-kubernetes-int-or-string"] == true => &["integer", "string"],
+            Some(own) => std::slice::from_ref(own),
+            None => &[],
+        };
+        if value.is_null() {
+            if !types.is_empty() && schema["nullable"] != true {
+                self.wrong_type(field, &types.join(","), found);
+            }
+            return;
+        }
         // A number without a fraction is an integer, as long as a double holds it exactly.
-        let found = if found == "number" && is_whole(value) {
-            "integer"
-        } else {
-            found
+        let counts_as = match found {
+            "number" if is_whole(value) => "integer",
+            "integer" => "number",
+            found => found,
         };
-        if schema["x-kubernetes-int-or-string"] == true {
-            let fits = ["integer", "string"].contains(&found);
-            if !fits {
-                self.wrong_type(field, "integer,string", found);
-            }
-            return fits;
+        let fits = types.contains(&found) || types.contains(&counts_as);
+        let format = format::checked(schema);
+        let has_text = value.is_string() || value.is_array();
+        let is_number = types.contains(&"integer") || types.contains(&"number");
+        if !has_text && !format.is_empty() && !fits {
+            self.wrong_type(field, format, found_format);
+        } else if (format.is_empty() || is_number || !has_text) && !fits && !types.is_empty() {
+            self.wrong_type(field, &types.join(","), found);
         }
-        let Some(wanted) = schema["type"].as_str() else {
-            return true;
-        };
-        let format = schema["format"].as_str().unwrap_or_default();
-        let format = ["int32", "int64"]
-            .into_iter()
-            .find(|known| *known == format);
-        if wanted == found || (wanted == "number" && found == "integer") {
-            let too_large = wanted == "integer"
-                && format == Some("int32")
-                && value
-                    .as_i64()
-                    .is_some_and(|number| i32::try_from(number).is_err());
-            if too_large {
-                self.no_integer(format, field);
-            }
-            return !too_large;
-        }
-        match (wanted, found, format) {
-            ("integer", "number", Some(format)) => {
-                self.wrong_type(field, format, "float64");
-                self.no_integer(Some(format), field);
-            }
-            ("integer", "number", None) => {
-                self.wrong_type(field, wanted, found);
-                // A number without a fraction that 64 bits hold is one, after all.
-                if !is_integral(value) {
-                    self.no_integer(None, field);
-                }
-            }
-            _ => self.wrong_type(field, wanted, found),
-        }
-        false
-    }
-
-    fn no_integer(&mut self, format: Option<&str>, field: &str) {
-        let format = match format {
-            Some(format) => format!("with format {format}"),
-            None => "(default format)".to_owned(),
-        };
-        let shown = self.shown(field);
-        let why = format!("Checked value must be of type integer {format} in {shown}");
-        self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
     }
 
     fn wrong_type(&mut self, field: &str, wanted: &str, found: &str) {
@@ -269,8 +257,8 @@ impl Check<'_> {
         } else if let Some(pattern) = schema["pattern"].as_str() {
             self.pattern(pattern, text, field);
         }
-        let format = schema["format"].as_str();
-        if let Some(format) = format.filter(|format| !format::fits(format, text)) {
+        let format = format::checked(schema);
+        if !format::fits(format, text) {
             let why = format!(
                 "{} in body must be of type {format}: {value}",
                 self.shown(field)
@@ -291,6 +279,7 @@ impl Check<'_> {
 
     fn number(&mut self, schema: &Value, value: &Value, field: &str) {
         let Some(number) = value.as_f64() else { return };
+        self.range(schema, value, "Checked", field);
         // Whole numbers are held against whole bounds.
         let is_integer = !value.is_f64();
         let bound = |name: &str| {
@@ -309,6 +298,7 @@ impl Check<'_> {
             Some((bound, if shown == "-0" { "0".to_owned() } else { shown }))
         };
         if let Some((step, shown)) = bound("multipleOf") {
+            self.range(schema, &schema["multipleOf"], "MultipleOf", field);
             let times = if step < 1.0 {
                 1.0 / step * number
             } else {
@@ -325,26 +315,49 @@ impl Check<'_> {
             }
         }
         if let Some((min, shown)) = bound("minimum") {
+            self.range(schema, &schema["minimum"], "Minimum boundary", field);
             if schema["exclusiveMinimum"] == true && number <= min {
                 self.broken(field, value, &format!("should be greater than {shown}"));
             } else if number < min {
-                self.broken(
-                    field,
-                    value,
-                    &format!("should be greater than or equal to {shown}"),
-                );
+                let rule = format!("should be greater than or equal to {shown}");
+                self.broken(field, value, &rule);
             }
         }
         if let Some((max, shown)) = bound("maximum") {
+            self.range(schema, &schema["maximum"], "Maximum boundary", field);
             if schema["exclusiveMaximum"] == true && number >= max {
                 self.broken(field, value, &format!("should be less than {shown}"));
             } else if number > max {
-                self.broken(
-                    field,
-                    value,
-                    &format!("should be less than or equal to {shown}"),
-                );
+                let rule = format!("should be less than or equal to {shown}");
+                self.broken(field, value, &rule);
             }
+        }
+    }
+
+    /// A number, and each bound of it, must be one of the schema's type and format.
+    fn range(&mut self, schema: &Value, value: &Value, which: &str, field: &str) {
+        let own = schema["type"].as_str().unwrap_or_default();
+        let format = format::checked(schema);
+        let fits = match (own, format) {
+            _ if schema["x-kubernetes-int-or-string"] == true => true,
+            ("integer", "int32") => {
+                integral(value).is_some_and(|number| i32::try_from(number).is_ok())
+            }
+            ("integer", _) => integral(value).is_some(),
+            ("number", "float") => {
+                let most = f64::from(f32::MAX);
+                value.as_f64().is_none_or(|number| number.abs() <= most)
+            }
+            _ => true,
+        };
+        if !fits {
+            let format = match format {
+                "" => "(default format)".to_owned(),
+                format => format!("with format {format}"),
+            };
+            let shown = self.shown(field);
+            let why = format!("{which} value must be of type {own} {format} in {shown}");
+            self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
         }
     }
 }
@@ -355,29 +368,61 @@ const NEARLY: f64 = 1e-9;
 /// The largest number up to which a double holds every whole one.
 const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Whether a number has no fraction and is held exactly.
+/// Whether a number has no fraction, or next to none, and is held exactly.
 fn is_whole(value: &Value) -> bool {
     let number = value.as_f64().filter(|_| value.is_f64());
-    number.is_some_and(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)
+    number.is_some_and(|number| {
+        let (size, off) = (number.abs(), (number - number.trunc()).abs());
+        let is_near = number.trunc() != 0.0 && off / (size + number.trunc().abs()) < NEARLY;
+        (off == 0.0 || is_near) && size <= MAX_EXACT
+    })
 }
 
-/// Whether a number has no fraction and fits 64 bits.
-fn is_integral(value: &Value) -> bool {
+/// A number that has no fraction and fits 64 bits.
+fn integral(value: &Value) -> Option<i64> {
+    if !value.is_f64() {
+        return value.as_i64();
+    }
     let limit = 9_223_372_036_854_775_808.0;
-    let fits = |number: f64| number.fract() == 0.0 && (-limit..limit).contains(&number);
-    value.is_f64() && value.as_f64().is_some_and(fits)
+    let number = value.as_f64()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is a whole number that fits"
+    )]
+    (number.fract() == 0.0 && (-limit..limit).contains(&number)).then_some(number as i64)
 }
 
-/// The name of a value's JSON type in messages.
-fn type_of(value: &Value) -> &'static str {
+/// Whether a value is the same as one of those that are listed, once it has the type of that one.
+fn is_choice(value: &Value, choice: &Value) -> bool {
+    match (value, choice) {
+        (Value::Number(number), Value::Number(known)) if known.is_f64() => {
+            number.as_f64() == known.as_f64()
+        }
+        (Value::Number(_), Value::Number(_)) => match value.as_f64() {
+            Some(number) if value.is_f64() => Some(number.trunc()) == choice.as_f64(),
+            _ => value == choice,
+        },
+        // A whole number becomes the character with its code.
+        (Value::Number(number), Value::String(known)) => {
+            let code = number.as_i64().and_then(|code| u32::try_from(code).ok());
+            let character = code.and_then(char::from_u32);
+            character.is_some_and(|character| known.chars().eq([character]))
+        }
+        (Value::Null, _) => false,
+        _ => value == choice,
+    }
+}
+
+/// The name of a value's JSON type in messages, and that of its format.
+fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() || !number.is_i64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(number) if number.is_f64() || !number.is_i64() => ("number", "float64"),
+        Value::Number(_) => ("integer", "int64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod input;
 mod requests;
+mod schemas;
 
 use proptest::prelude::*;
 
@@ -26,6 +27,11 @@ proptest! {
     #[test]
     fn any_requests(bytes in bytes()) {
         requests::any(&bytes);
+    }
+
+    #[test]
+    fn rules_patterns_and_formats(bytes in bytes()) {
+        requests::rules(&bytes);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::input::Input;
+use crate::schemas;
 
 /// How many requests an input can make.
 const REQUESTS: usize = 12;
@@ -146,6 +147,44 @@ pub(crate) fn patches(bytes: &[u8]) {
                 let (one, other) = (settled.version(), again.version());
                 assert_eq!(one, other, "{patch:?} does not settle");
             }
+        }
+    });
+}
+
+/// Definitions with rules, patterns and formats, and objects of them. What a definition says of its
+/// objects is found out when it is written: an object is taken or is wrong, and one that was taken can
+/// be written again.
+pub(crate) fn rules(bytes: &[u8]) {
+    run(async |server| {
+        let mut input = Input::new(bytes);
+        let mut definition = definition("parts");
+        let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"] = schemas::schema(&mut input);
+        let mut define = Call::new("POST", COLLECTIONS[5].0.to_owned());
+        define.body = definition.to_string().into_bytes();
+        let defined = define.send(server).await;
+        assert!([201, 422].contains(&defined.code), "{defined:?}");
+        if defined.code != 201 {
+            return;
+        }
+        let collection = "/apis/fuzz.example.com/v1/namespaces/default/parts";
+        let mut object = json!({
+            "apiVersion": "fuzz.example.com/v1", "kind": "Part", "metadata": { "name": "a" },
+        });
+        for _ in 0..REQUESTS {
+            if input.is_used_up() {
+                break;
+            }
+            object["spec"] = schemas::spec(&mut input);
+            let mut create = Call::new("POST", collection.to_owned());
+            create.body = object.to_string().into_bytes();
+            let created = create.send(server).await;
+            assert!([201, 409, 422].contains(&created.code), "{created:?}");
+            let mut update = Call::new("PATCH", format!("{collection}/a"));
+            update.content_type = "application/merge-patch+json";
+            update.body = json!({ "spec": object["spec"] }).to_string().into_bytes();
+            let updated = update.send(server).await;
+            assert!([200, 404, 422].contains(&updated.code), "{updated:?}");
         }
     });
 }

@@ -88,10 +88,7 @@ const BY_NAME: [(&[&str], Formula); 17] = [
     (&["replace"], replace),
     (&["split"], split),
     (&["join"], join),
-    (
-        &["isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"],
-        scan,
-    ),
+    (SCANS, scan),
     (&["find", "findAll"], |call| {
         let text = call.target()?.or_unknown();
         let cost = search(text, call.args.first()?.or_unknown());
@@ -144,6 +141,9 @@ const ONE: &[&str] = &[
     "minor",
     "patch",
 ];
+
+/// The functions that look at each element of a list.
+pub(super) const SCANS: &[&str] = &["isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"];
 
 const PARTS_OF_URLS: &[&str] = &[
     "getScheme",
@@ -198,6 +198,19 @@ pub(super) fn given(value: &Value<'_>) -> Operand<'static> {
         size: Some(Amount::fixed(value.size())),
         element: Some(Amount::fixed(element.unwrap_or(1))),
         literal,
+    }
+}
+
+/// The steps that it takes to walk through all of a value.
+pub(super) fn walked(value: &Value<'_>) -> u64 {
+    match value {
+        Value::Text(text) => text.len() as u64 / 10,
+        Value::Bytes(bytes) => bytes.len() as u64 / 10,
+        Value::List(list) => list
+            .iter()
+            .map(|element| element.map_or(1, |element| walked(&element)))
+            .sum(),
+        _ => 1,
     }
 }
 
@@ -382,11 +395,11 @@ fn scan(call: &Call<'_>) -> Option<Estimate> {
         return cost(target.or_unknown().times(TEXT));
     }
     let one = if target.holds_texts() {
-        target.element.unwrap_or(Amount::UNKNOWN).times(TEXT)
+        Amount::fixed(1) + target.element.unwrap_or(Amount::UNKNOWN).times(TEXT)
     } else {
         Amount::fixed(1)
     };
-    cost(target.or_unknown() * (one + Amount::fixed(1)))
+    cost(target.or_unknown() * one)
 }
 
 fn contains_address(call: &Call<'_>, own: Amount) -> Option<Estimate> {

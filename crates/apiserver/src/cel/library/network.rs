@@ -3,6 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Call, Room};
 use crate::cel::fault::Fault;
 use crate::cel::value::{Cidr, Outcome, Value};
+use crate::quoted::quoted;
 
 pub(super) const ROOM: [Room; 9] = [
     (&["ip"], ip),
@@ -73,128 +74,178 @@ fn is_canonical<'a>(call: &Call<'a, '_>) -> Outcome<'a> {
 
 /// An address without a zone. One of version 4 that is written as one of version 6 is none.
 fn address(text: &str) -> Result<IpAddr, String> {
+    let shown = quoted(text);
     let parsed = parse_address(text).map_err(|why| {
-        format!(
-            "IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): \
-             {why}"
-        )
+        format!("IP Address {shown} parse error during conversion from string: {why}")
     })?;
     match parsed {
-        (_, Some(_)) => Err(format!(
-            "IP address {text:?} with zone value is not allowed"
-        )),
+        (_, Some(_)) => Err(format!("IP address {shown} with zone value is not allowed")),
         (IpAddr::V6(address), None) if address.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
+            Err(format!("IPv4-mapped IPv6 address {shown} is not allowed"))
         }
         (address, None) => Ok(address),
     }
 }
 
+/// What is wrong with an address, and from where on if that is said.
+type Problem<'a> = (&'static str, Option<&'a str>);
+
 /// An address as Go reads it, with its zone.
 fn parse_address(text: &str) -> Result<(IpAddr, Option<&str>), String> {
-    match text
-        .find(['.', ':', '%'])
-        .map(|place| text.as_bytes()[place])
-    {
-        Some(b'.') => Ok((IpAddr::V4(parse_v4(text)?), None)),
-        Some(b':') => {
-            let (address, zone) = match text.split_once('%') {
-                Some((_, "")) => return Err("zone must be a non-empty string".to_owned()),
-                Some((address, zone)) => (address, Some(zone)),
-                None => (text, None),
-            };
-            let parsed: Option<Ipv6Addr> = address.parse().ok();
-            let parsed = parsed.ok_or_else(|| v6_problem(address))?;
-            Ok((IpAddr::V6(parsed), zone))
-        }
-        Some(_) => Err("missing IPv6 address".to_owned()),
-        None => Err("unable to parse IP".to_owned()),
-    }
+    let sign = text.find(['.', ':', '%']);
+    let parsed = match sign.map(|place| text.as_bytes()[place]) {
+        Some(b'.') => parse_v4(text).map(|fields| (IpAddr::from(fields), None)),
+        Some(b':') => parse_zoned(text).map(|(bytes, zone)| (IpAddr::from(bytes), zone)),
+        Some(_) => Err(("missing IPv6 address", None)),
+        None => Err(("unable to parse IP", None)),
+    };
+    parsed.map_err(|(why, at)| {
+        let at = at.map(|at| format!(" (at {})", quoted(at)));
+        format!(
+            "ParseAddr({}): {why}{}",
+            quoted(text),
+            at.unwrap_or_default()
+        )
+    })
 }
 
-fn parse_v4(text: &str) -> Result<Ipv4Addr, String> {
+fn parse_v4(text: &str) -> Result<[u8; 4], Problem<'_>> {
     let mut fields = Vec::new();
     let (mut value, mut digits) = (0u16, 0);
     let bytes = text.as_bytes();
     for (place, byte) in bytes.iter().enumerate() {
         match byte {
-            b'0'..=b'9' if digits == 1 && value == 0 => return Err(LEADING_ZERO.to_owned()),
+            b'0'..=b'9' if digits == 1 && value == 0 => return Err((LEADING_ZERO, None)),
             b'0'..=b'9' => {
                 value = value * 10 + u16::from(byte - b'0');
                 digits += 1;
                 if value > 255 {
-                    return Err("IPv4 field has value >255".to_owned());
+                    return Err(("IPv4 field has value >255", None));
                 }
             }
             b'.' => {
-                let at = &text[place..];
                 if place == 0 || place + 1 == bytes.len() || bytes[place - 1] == b'.' {
-                    return Err(format!(
-                        "IPv4 field must have at least one digit (at {at:?})"
-                    ));
+                    let why = "IPv4 field must have at least one digit";
+                    return Err((why, Some(&text[place..])));
                 }
                 if fields.len() == 3 {
-                    return Err("IPv4 address too long".to_owned());
+                    return Err(("IPv4 address too long", None));
                 }
                 fields.push(u8::try_from(value).unwrap_or(u8::MAX));
                 (value, digits) = (0, 0);
             }
-            _ => {
-                let at = text.get(place..).unwrap_or_default();
-                return Err(format!("unexpected character (at {at:?})"));
-            }
+            _ => return Err(("unexpected character", text.get(place..))),
         }
     }
     fields.push(u8::try_from(value).unwrap_or(u8::MAX));
     let fields: Result<[u8; 4], _> = fields.try_into();
-    let fields = fields.map_err(|_| "IPv4 address too short".to_owned())?;
-    Ok(Ipv4Addr::from(fields))
+    fields.map_err(|_| ("IPv4 address too short", None))
 }
 
-/// What is wrong with an address of version 6.
-fn v6_problem(text: &str) -> String {
-    let allowed = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
-    if let Some(place) = text.find(|c| !allowed(c)) {
-        return format!("unexpected character, want colon (at {:?})", &text[place..]);
+/// An address of version 6, with the zone behind it.
+fn parse_zoned(text: &str) -> Result<([u8; 16], Option<&str>), Problem<'_>> {
+    match text.split_once('%') {
+        Some((_, "")) => Err(("zone must be a non-empty string", None)),
+        Some((address, zone)) => Ok((parse_v6(address)?, Some(zone))),
+        None => Ok((parse_v6(text)?, None)),
     }
-    if text
-        .split(':')
-        .any(|field| field.len() > 4 && !field.contains('.'))
-    {
-        let at = text.split(':').find(|field| field.len() > 4);
-        return format!(
-            "each group must have 4 or less digits (at {:?})",
-            at.unwrap_or_default()
-        );
+}
+
+fn parse_v6(text: &str) -> Result<[u8; 16], Problem<'_>> {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut gap = None;
+    let mut rest = text;
+    if let Some(after) = rest.strip_prefix("::") {
+        gap = Some(0);
+        rest = after;
     }
-    if text.matches("::").count() > 1 {
-        let at = text.rfind("::").map_or(text, |place| &text[place..]);
-        return format!("multiple :: in address (at {at:?})");
+    while bytes.len() < 16 && !(rest.is_empty() && gap == Some(bytes.len())) {
+        let group = hexadecimal(rest)?;
+        let after = &rest[group.len()..];
+        if after.starts_with('.') {
+            if gap.is_none() && bytes.len() != 12 {
+                let why = "embedded IPv4 address must replace the final 2 fields of the address";
+                return Err((why, Some(rest)));
+            }
+            if bytes.len() > 12 {
+                let why = "too many hex fields to fit an embedded IPv4 at the end of the address";
+                return Err((why, Some(rest)));
+            }
+            bytes.extend(parse_v4(rest)?);
+            rest = "";
+            break;
+        }
+        let number = u16::from_str_radix(group, 16).unwrap_or_default();
+        bytes.extend(number.to_be_bytes());
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+        let Some(after) = rest.strip_prefix(':') else {
+            return Err(("unexpected character, want colon", Some(rest)));
+        };
+        if after.is_empty() {
+            return Err(("colon must be followed by more characters", Some(rest)));
+        }
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
+            if gap.is_some() {
+                return Err(("multiple :: in address", Some(rest)));
+            }
+            gap = Some(bytes.len());
+            rest = after;
+        }
     }
-    if text.ends_with(':') && !text.ends_with("::") {
-        return "colon must be followed by more characters (at \":\")".to_owned();
+    if !rest.is_empty() {
+        return Err(("trailing garbage after address", Some(rest)));
     }
-    "address string too short".to_owned()
+    match gap {
+        Some(_) if bytes.len() == 16 => {
+            return Err(("the :: must expand to at least one field of zeros", None));
+        }
+        Some(gap) => {
+            let zeros = vec![0; 16 - bytes.len()];
+            bytes.splice(gap..gap, zeros);
+        }
+        None => {}
+    }
+    bytes
+        .try_into()
+        .map_err(|_| ("address string too short", None))
+}
+
+/// The hexadecimal digits that a text begins with: one to four.
+fn hexadecimal(text: &str) -> Result<&str, Problem<'_>> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit());
+    match end.unwrap_or(text.len()) {
+        0 => {
+            let why = "each colon-separated field must have at least one digit";
+            // There is no place to show at the end.
+            Err((why, Some(text).filter(|text| !text.is_empty())))
+        }
+        1..=4 => Ok(&text[..end.unwrap_or(text.len())]),
+        _ => Err(("each group must have 4 or less digits", Some(text))),
+    }
 }
 
 fn cidr(text: &str) -> Result<Cidr, String> {
     let wrong = |why: &str| {
         format!(
-            "network address parse error during conversion from string: netip.ParsePrefix({text:?}): \
-             {why}"
+            "network address parse error during conversion from string: netip.ParsePrefix({}): \
+             {why}",
+            quoted(text)
         )
     };
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| wrong("no '/'"))?;
-    let (address, zone) =
-        parse_address(address).map_err(|why| wrong(&format!("ParseAddr({address:?}): {why}")))?;
+    let (address, zone) = parse_address(address).map_err(|why| wrong(&why))?;
     if zone.is_some() {
         return Err(wrong("IPv6 zones cannot be present in a prefix"));
     }
     let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
     let padded = bits.len() > 1 && bits.starts_with('0');
-    let number: Option<u16> = bits.parse().ok().filter(|_| digits && !padded);
+    let number: Option<i64> = bits.parse().ok().filter(|_| digits && !padded);
     let Some(number) = number else {
-        return Err(wrong(&format!("bad bits after slash: {bits:?}")));
+        return Err(wrong(&format!("bad bits after slash: {}", quoted(bits))));
     };
     let limit = if address.is_ipv4() { 32 } else { 128 };
     let Some(bits) = u8::try_from(number).ok().filter(|bits| *bits <= limit) else {
@@ -202,7 +253,8 @@ fn cidr(text: &str) -> Result<Cidr, String> {
     };
     match address {
         IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
+            let shown = quoted(text);
+            Err(format!("IPv4-mapped IPv6 address {shown} is not allowed"))
         }
         address => Ok(Cidr { address, bits }),
     }

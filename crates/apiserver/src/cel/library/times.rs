@@ -46,13 +46,13 @@ fn part<'a>(call: &Call<'a, '_>) -> Outcome<'a> {
     Ok(Value::Int(number))
 }
 
-/// All of a duration in one unit, but for the milliseconds: these are the rest of a second.
+/// All of a duration in one unit.
 fn duration_part<'a>(call: &Call<'a, '_>, duration: i64) -> Outcome<'a> {
     Ok(Value::Int(match call.function {
         "getHours" => duration / (3600 * NANOSECONDS),
         "getMinutes" => duration / (60 * NANOSECONDS),
         "getSeconds" => duration / NANOSECONDS,
-        "getMilliseconds" => duration / 1_000_000 % 1000,
+        "getMilliseconds" => duration / 1_000_000,
         _ => return call.no_overload(),
     }))
 }

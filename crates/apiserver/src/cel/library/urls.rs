@@ -5,13 +5,15 @@ use super::Room;
 use crate::cel::fault::Fault;
 use crate::cel::url::{Url, parse};
 use crate::cel::value::{Key, Map, Value};
+use crate::quoted::quoted;
 
 pub(super) const ROOM: [Room; 4] = [
     (&["url"], |call| match call.args {
         [Value::Text(text)] => {
             let url = parse(text).map_err(|why| {
                 Fault::new(format!(
-                    "URL parse error during conversion from string: parse {text:?}: {why}"
+                    "URL parse error during conversion from string: parse {}: {why}",
+                    quoted(text)
                 ))
             })?;
             Ok(Value::Url(Rc::new(url)))

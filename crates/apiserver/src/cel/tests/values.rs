@@ -227,6 +227,75 @@ fn of_addresses() {
 }
 
 #[test]
+fn what_is_wrong_with_addresses() {
+    let (schema, value) = nothing();
+    let ip = "IP Address \"A\" parse error during conversion from string: ParseAddr(\"A\"): ";
+    for (text, why) in [
+        ("", "unable to parse IP"),
+        ("1.2.3", "IPv4 address too short"),
+        ("1.2.3.4.5", "IPv4 address too long"),
+        ("1.2.3.256", "IPv4 field has value >255"),
+        ("1.2.3.04", "IPv4 field has octet with leading zero"),
+        (
+            "1..2.3",
+            "IPv4 field must have at least one digit (at \".2.3\")",
+        ),
+        ("1.2.3.x", "unexpected character (at \"x\")"),
+        ("1:2", "address string too short"),
+        (
+            "1:2:",
+            "colon must be followed by more characters (at \":\")",
+        ),
+        ("1::2::3", "multiple :: in address (at \":3\")"),
+        (
+            "12345::",
+            "each group must have 4 or less digits (at \"12345::\")",
+        ),
+        (
+            "1:g::",
+            "each colon-separated field must have at least one digit (at \"g::\")",
+        ),
+        ("1:2g::", "unexpected character, want colon (at \"g::\")"),
+        (
+            "1:2:3:4:5:6:7:8:9",
+            "trailing garbage after address (at \"9\")",
+        ),
+        (
+            "1:2:3:4::5:6:7:8",
+            "the :: must expand to at least one field of zeros",
+        ),
+        (
+            "1:1.2.3.4",
+            "embedded IPv4 address must replace the final 2 fields of the address (at \"1.2.3.4\")",
+        ),
+        ("::1.2.3.4.5", "IPv4 address too long"),
+        ("fe80::1%", "zone must be a non-empty string"),
+    ] {
+        let source = format!("ip('{text}').family() == 4");
+        let wanted = ip.replace('A', text) + why;
+        fails(&schema, &value, &[(&source, &wanted)]);
+    }
+    let range =
+        "network address parse error during conversion from string: netip.ParsePrefix(\"A\"): ";
+    for (text, why) in [
+        ("1.2.3.4", "no '/'"),
+        ("1.2.3/8", "ParseAddr(\"1.2.3\"): IPv4 address too short"),
+        ("1.2.3.4/x", "bad bits after slash: \"x\""),
+        ("1.2.3.4/08", "bad bits after slash: \"08\""),
+        ("1.2.3.4/33", "prefix length out of range"),
+        ("1.2.3.4/70000", "prefix length out of range"),
+        (
+            "fe80::1%eth0/64",
+            "IPv6 zones cannot be present in a prefix",
+        ),
+    ] {
+        let source = format!("cidr('{text}').prefixLength() == 4");
+        let wanted = range.replace('A', text) + why;
+        fails(&schema, &value, &[(&source, &wanted)]);
+    }
+}
+
+#[test]
 fn of_urls() {
     let (schema, value) = nothing();
     holds(
@@ -261,6 +330,9 @@ fn of_quantities_versions_and_formats() {
             "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))",
             "isSemver('1.2.3+b') && !isSemver('v1.2.3') && !isSemver('1.2') && !isSemver('01.2.3')",
             "isSemver('v1.2', true) && semver('v01.2', true).major() == 1 && semver('1.2.3').patch() == 3",
+            "semver(' v1.02.03-rc ', true) == semver('1.2.3-rc') && !isSemver('1.2-rc', true)",
+            "semver('v00.0', true) == semver('0.0.0') && !isSemver('', true) && !isSemver('1.x', true)",
+            "isQuantity('Gi') && isQuantity('-Ti') && !isQuantity('Pi') && !isQuantity('K')",
             "semver('1.0.0-alpha.2').compareTo(semver('1.0.0-alpha.10')) == -1",
             "!format.dns1123Label().validate('a-b').hasValue() && format.dns1123Label().validate('A').hasValue()",
             "format.named('uuid').hasValue() && !format.named('nope').hasValue()",

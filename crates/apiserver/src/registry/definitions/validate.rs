@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{checked, is_established, list_of, storage_versions};
-use crate::pattern::Patterns;
 use crate::registry::forms;
 use crate::schema::{Rules, structural_problems};
 use crate::status::Cause;
@@ -255,9 +254,10 @@ fn find_schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
-    let mut causes = Rules::problems(schema, place);
+    let mut causes = Vec::new();
+    rules_of_defaults(schema, place, &mut causes);
     if causes.is_empty() {
-        rules_of_defaults(schema, place, &mut causes);
+        causes = Rules::problems(schema, place);
     }
     causes
 }
@@ -265,16 +265,17 @@ fn find_schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
 /// A default keeps the rules of its schema.
 fn rules_of_defaults(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     let default = schema.get("default").filter(|default| !default.is_null());
-    if let Some(default) = default.filter(|_| has_rules(schema)) {
+    if let Some(default) = default {
         let field = format!("{place}.default");
-        let rules = Rules::of(schema);
-        let broken = rules
-            .check(schema, default, None, &Patterns::default())
-            .causes
-            .into_iter();
-        causes.extend(broken.map(|cause| Cause {
-            field: field.clone(),
-            ..cause
+        let broken = Rules::check_default(schema, default);
+        causes.extend(broken.into_iter().map(|cause| {
+            let within = match cause.field.as_str() {
+                "<nil>" => String::new(),
+                part if part.starts_with('[') => part.to_owned(),
+                part => format!(".{part}"),
+            };
+            let field = format!("{field}{within}");
+            Cause { field, ..cause }
         }));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -288,15 +289,6 @@ fn rules_of_defaults(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
             rules_of_defaults(inner, &format!("{place}.{keyword}"), causes);
         }
     }
-}
-
-fn has_rules(schema: &Value) -> bool {
-    let mut properties = schema["properties"].as_object().into_iter().flatten();
-    schema["x-kubernetes-validations"].is_array()
-        || properties.any(|(_, property)| has_rules(property))
-        || ["items", "additionalProperties"]
-            .iter()
-            .any(|keyword| schema[*keyword].is_object() && has_rules(&schema[*keyword]))
 }
 
 /// Checks what a version says beside its schema.

@@ -142,12 +142,6 @@ fn check_config(target: &Target, config: &Value, exists: bool) -> Result<Value, 
         config.clone()
     };
     object::check_shape(&mut config)?;
-    // Null says nothing where a typed server reads it.
-    if resource.is_custom() {
-        drop_nulls(&mut config["metadata"]);
-    } else {
-        drop_nulls(&mut config);
-    }
     let expected = match target.subresource.as_deref() {
         Some("scale") => "autoscaling/v1".to_owned(),
         None | Some(_) => resource.api_version(),
@@ -182,23 +176,19 @@ fn check_config(target: &Target, config: &Value, exists: bool) -> Result<Value, 
     Ok(config)
 }
 
-fn says_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.iter().any(says_null),
-        Value::Object(members) => members.values().any(says_null),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+/// Whether null stands anywhere beside metadata, where it says nothing.
+fn says_null(config: &Value) -> bool {
+    fn is_within(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(list) => list.iter().any(is_within),
+            Value::Object(members) => members.values().any(is_within),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
     }
-}
-
-fn drop_nulls(value: &mut Value) {
-    for value in value.as_array_mut().into_iter().flatten() {
-        drop_nulls(value);
-    }
-    if let Some(members) = value.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
-        members.values_mut().for_each(drop_nulls);
-    }
+    let members = config.as_object().into_iter().flatten();
+    let mut others = members.filter(|(name, _)| *name != "metadata");
+    others.any(|(_, value)| is_within(value))
 }
 
 /// A scale as a configuration of the object that it scales.

@@ -41,12 +41,13 @@ struct Scope<'a> {
     variables: Vec<(Arc<str>, Type)>,
 }
 
-pub(super) fn compile(schema: &Value, place: &str) -> (Compiled, Vec<Cause>) {
+/// The rules of a schema, and what is wrong with them. `root` says whether it describes whole objects.
+pub(super) fn compile(schema: &Value, place: &str, root: bool) -> (Compiled, Vec<Cause>) {
     let mut compiler = Compiler::default();
-    let declared = declared(schema, true);
+    let declared = declared(schema, root);
     let root = Place {
         path: place.to_owned(),
-        root: true,
+        root,
         declared: declared.as_ref(),
         count: Some(1),
         lost: None,

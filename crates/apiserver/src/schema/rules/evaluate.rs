@@ -27,6 +27,8 @@ struct Run<'p> {
     patterns: &'p Patterns,
     /// The steps that may still be taken.
     left: u64,
+    /// Whether what was so before may stay.
+    ratchets: bool,
 }
 
 /// A value and where it stands.
@@ -53,27 +55,45 @@ pub(super) fn check(
     old: Option<&Json>,
     patterns: &Patterns,
 ) -> Findings {
-    let mut run = Run {
-        findings: Findings::default(),
-        patterns,
-        left: MAX_OBJECT_STEPS,
-    };
-    let root = Place {
-        schema,
-        value: object,
-        old,
-        unchanged: old == Some(object),
-        field: "",
-        root: true,
-    };
+    let mut run = Run::new(patterns);
     // That it stopped is among the findings.
-    let _ = run.check(tree, root);
+    let _ = run.check(tree, Place::whole(schema, object, old));
+    run.findings
+}
+
+/// Holds the rules against a default: as what replaces itself, and as what is new.
+pub(super) fn check_default(
+    tree: &Tree,
+    schema: &Json,
+    default: &Json,
+    patterns: &Patterns,
+) -> Findings {
+    let mut run = Run::new(patterns);
+    run.ratchets = false;
+    for old in [Some(default), None] {
+        if run.findings.causes.is_empty() {
+            let whole = Place::whole(schema, default, old);
+            let root = false;
+            let _ = run.check(tree, Place { root, ..whole });
+        }
+    }
     run.findings
 }
 
 // === impl Place ===
 
 impl<'a> Place<'a> {
+    fn whole(schema: &'a Json, value: &'a Json, old: Option<&'a Json>) -> Self {
+        Self {
+            schema,
+            value,
+            old,
+            unchanged: old == Some(value),
+            field: "",
+            root: true,
+        }
+    }
+
     /// A part that can be found again in the state before.
     fn part(
         &self,
@@ -95,7 +115,16 @@ impl<'a> Place<'a> {
 
 // === impl Run ===
 
-impl Run<'_> {
+impl<'p> Run<'p> {
+    fn new(patterns: &'p Patterns) -> Self {
+        Self {
+            findings: Findings::default(),
+            patterns,
+            left: MAX_OBJECT_STEPS,
+            ratchets: true,
+        }
+    }
+
     fn check(&mut self, tree: &Tree, place: Place<'_>) -> Result<(), Stop> {
         let Place {
             schema,
@@ -193,7 +222,7 @@ impl Run<'_> {
 
     fn broken(&mut self, rule: &Rule, place: Place<'_>, why: &str) {
         let cause = cause(rule, place.value, place.field, why);
-        if !rule.is_transition && place.unchanged {
+        if self.ratchets && !rule.is_transition && place.unchanged {
             let warning = format!("{}: {}", cause.field, cause.message);
             self.findings.warnings.push(warning);
         } else {

@@ -4,7 +4,9 @@ mod codes;
 mod links;
 mod times;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
+
+use serde_json::Value;
 
 use crate::cel::times::schema_duration;
 
@@ -48,6 +50,28 @@ pub(crate) fn is_known(format: &str) -> bool {
     KNOWN.contains(&plain(format).as_str())
 }
 
+/// The format that a server checks of a schema; empty if it is none, or none for values of its type.
+pub(super) fn checked(schema: &Value) -> &str {
+    let format = schema["format"].as_str().unwrap_or_default();
+    let name = plain(format);
+    let own = schema["type"].as_str().unwrap_or_default();
+    let fits = match own {
+        _ if schema["x-kubernetes-int-or-string"] == true => is_of_texts(&name),
+        "" | "string" => is_of_texts(&name),
+        "integer" => INTEGERS.contains(&format),
+        "number" => NUMBERS.contains(&format),
+        _ => false,
+    };
+    if fits { format } else { "" }
+}
+
+const INTEGERS: [&str; 2] = ["int32", "int64"];
+const NUMBERS: [&str; 2] = ["float", "double"];
+
+fn is_of_texts(name: &str) -> bool {
+    KNOWN.contains(&name) && !INTEGERS.contains(&name) && !NUMBERS.contains(&name)
+}
+
 /// Formats are told apart without their dashes.
 fn plain(format: &str) -> String {
     format.replace('-', "")
@@ -59,7 +83,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "datetime" => times::is_date_time(text),
         "date" => times::is_date(text),
         "duration" => schema_duration(text).is_some(),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => text.contains('.') && lenient_address(text).is_some(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uri" => links::is_uri(text),
@@ -89,13 +113,28 @@ fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
     };
-    let max = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
+    let max = match lenient_address(address) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
     };
     let is_number = !bits.is_empty() && bits.bytes().all(|c| c.is_ascii_digit());
     is_number && bits.parse::<u8>().is_ok_and(|bits| bits <= max)
+}
+
+/// An address, also with zeros in front of the numbers of version 4.
+fn lenient_address(text: &str) -> Option<IpAddr> {
+    let numbers: Vec<&str> = text.split('.').collect();
+    let is_plain =
+        |number: &&str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if text.contains(':') || !numbers.iter().all(is_plain) {
+        return text.parse().ok();
+    }
+    let numbers = numbers.iter().map(|number| number.trim_start_matches('0'));
+    let numbers: Vec<&str> = numbers
+        .map(|number| if number.is_empty() { "0" } else { number })
+        .collect();
+    numbers.join(".").parse().ok()
 }
 
 fn is_label(text: &str) -> bool {
@@ -138,6 +177,26 @@ mod tests {
             "duration",
             &["1h2m3.5s", "5 minutes", "P1D", "2w", "-1h", "0", "10 µs"],
             &["1", "h", "1y", ""],
+        );
+    }
+
+    #[test]
+    fn addresses() {
+        let both = ["010.0.0.1", "::ffff:1.2.3.4", "1.2.3.4"];
+        check(
+            "ipv4",
+            &both,
+            &["1.2.3", "256.1.1.1", "::1", "1.2.3.4 ", ""],
+        );
+        check(
+            "ipv6",
+            &["::1", "::ffff:1.2.3.4"],
+            &["1.2.3.4", "::1%a", ""],
+        );
+        check(
+            "cidr",
+            &["010.0.0.0/8", "10.0.0.0/08", "::/128"],
+            &["10.0.0.0/33", "10.0.0.0", "::/129", "10.0.0/8"],
         );
     }
 
