@@ -295,7 +295,7 @@ impl Run<'_> {
                 *at += 1;
                 true
             }
-            _ => false,
+            Step::One(_) | Step::Fork(..) | Step::Jump(_) | Step::Look(_) | Step::Done => false,
         });
     }
 }
@@ -323,7 +323,18 @@ impl Around {
             Look::EndLF => breaks(after),
             Look::WordAscii => at_boundary,
             Look::WordAsciiNegate => !at_boundary,
-            _ => false,
+            Look::StartCRLF
+            | Look::EndCRLF
+            | Look::WordUnicode
+            | Look::WordUnicodeNegate
+            | Look::WordStartAscii
+            | Look::WordEndAscii
+            | Look::WordStartUnicode
+            | Look::WordEndUnicode
+            | Look::WordStartHalfAscii
+            | Look::WordEndHalfAscii
+            | Look::WordStartHalfUnicode
+            | Look::WordEndHalfUnicode => false,
         }
     }
 }

@@ -209,7 +209,7 @@ fn large_patterns_are_matched_all_the_same() {
     }
     let words = Pattern::new(r"(?i)\b(?:\p{L}\p{L}{0,999}[a-c]|\p{S}+)").expect("it is right");
     assert!(matches!(words.compiled(), Compiled::Machine(_)));
-    assert_eq!(words.find_all("1 xxa, aB+éc c", 9), ["xxa", "aB"]);
+    assert_eq!(words.find_all("1 xxa, aB+éc c", 9), ["xxa", "aB", "+"]);
     assert_eq!(words.find("- xxa aab"), Some("xxa"));
 }
 

@@ -335,3 +335,49 @@ pub(super) fn check_name(target: &Target, body: &Value) -> Result<(), Status> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::builtin_resources;
+
+    /// What a typed server cannot leave out is in an object of which nothing is known.
+    #[test]
+    fn blank_objects() {
+        let template = json!({ "metadata": {}, "spec": { "containers": null } });
+        for (kind, spec, status) in [
+            ("ConfigMap", Value::Null, Value::Null),
+            ("Pod", json!({ "containers": null }), json!({})),
+            ("Service", json!({}), json!({ "loadBalancer": {} })),
+            (
+                "PersistentVolumeClaim",
+                json!({ "resources": {} }),
+                json!({}),
+            ),
+            ("LimitRange", json!({ "limits": null }), Value::Null),
+            ("Job", json!({ "template": template }), json!({})),
+            (
+                "DaemonSet",
+                json!({ "selector": null, "template": template, "updateStrategy": {} }),
+                json!({
+                    "currentNumberScheduled": 0,
+                    "desiredNumberScheduled": 0,
+                    "numberMisscheduled": 0,
+                    "numberReady": 0,
+                }),
+            ),
+            (
+                "HorizontalPodAutoscaler",
+                json!({ "scaleTargetRef": { "kind": "", "name": "" }, "maxReplicas": 0 }),
+                json!({ "desiredReplicas": 0, "currentMetrics": null }),
+            ),
+            ("Lease", json!({}), Value::Null),
+        ] {
+            let mut known = builtin_resources().iter();
+            let resource = known.find(|one| one.kind == kind);
+            let object = blank(resource.expect("the kind is there"));
+            let shown = (&object["spec"], &object["status"]);
+            assert_eq!(shown, (&spec, &status), "{kind}");
+        }
+    }
+}

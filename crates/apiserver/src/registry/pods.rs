@@ -327,7 +327,8 @@ mod tests {
             json!({ "tolerations": list })
         };
         check(&tolerations(&["a"]), &tolerations(&["b", "a"]), None);
-        check(&tolerations(&["a"]), &tolerations(&["b"]), Some("spec"));
+        let lost = Some("spec.tolerations");
+        check(&tolerations(&["a"]), &tolerations(&["b"]), lost);
         let gates = |names: &[&str]| json!({ "schedulingGates": names });
         check(&gates(&["a"]), &gates(&[]), None);
         check(

@@ -433,3 +433,105 @@ fn joined(field: &str, name: &str) -> String {
         format!("{field}.{name}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &Value, value: &Value, expected: &[&str]) {
+        let causes = validate(schema, value, None, ["x", "x"], &Patterns::default());
+        let found: Vec<String> = causes
+            .iter()
+            .map(|cause| format!("{}: {}", cause.field, cause.message))
+            .collect();
+        assert_eq!(found, expected, "{schema} {value}");
+    }
+
+    #[test]
+    fn numbers_of_their_types() {
+        let small = json!({ "type": "integer", "format": "int32" });
+        let too_large = "<nil>: Invalid value: \"\": Checked value must be of type integer with format \
+                         int32 in x";
+        check(&small, &json!(2_147_483_648_i64), &[too_large]);
+        check(&small, &json!(3.0), &[]);
+        let bound = json!({ "type": "integer", "format": "int32", "maximum": 4_294_967_295_i64 });
+        let no_bound = "<nil>: Invalid value: \"\": Maximum boundary value must be of type integer with \
+                        format int32 in x";
+        check(&bound, &json!(5), &[no_bound]);
+        let whole = json!({ "type": "integer" });
+        check(&whole, &json!(1e3), &[]);
+        check(
+            &whole,
+            &json!(1.5),
+            &[
+                "x: Invalid value: \"number\": x in body must be of type integer: \"number\"",
+                "<nil>: Invalid value: \"\": Checked value must be of type integer (default format) in x",
+            ],
+        );
+        check(
+            &json!({ "type": "number", "format": "int32" }),
+            &json!(2_147_483_648_i64),
+            &[],
+        );
+        check(
+            &json!({ "type": "number", "format": "float" }),
+            &json!(3.5e38),
+            &[
+                "<nil>: Invalid value: \"\": Checked value must be of type number with format float in x",
+            ],
+        );
+    }
+
+    #[test]
+    fn values_of_another_type() {
+        let time = json!({ "type": "string", "format": "date-time" });
+        check(
+            &time,
+            &json!(5),
+            &["x: Invalid value: \"int64\": x in body must be of type date-time: \"int64\""],
+        );
+        check(
+            &json!({ "type": "string", "format": "uuid" }),
+            &json!(["a"]),
+            &[],
+        );
+        check(
+            &json!({ "type": "string", "format": "unknown" }),
+            &json!(true),
+            &["x: Invalid value: \"boolean\": x in body must be of type string: \"boolean\""],
+        );
+        // A value of the wrong type is held against the rest all the same.
+        check(
+            &json!({ "type": "integer", "enum": [3, 5] }),
+            &json!("3"),
+            &[
+                "x: Invalid value: \"string\": x in body must be of type integer: \"string\"",
+                "x: Unsupported value: \"3\": supported values: \"3\", \"5\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn choices() {
+        let choice = json!({ "type": "string", "nullable": true, "enum": ["a"] });
+        check(&choice, &json!("a"), &[]);
+        check(
+            &choice,
+            &Value::Null,
+            &["x: Unsupported value: null: supported values: \"a\""],
+        );
+        let numbers = json!({ "type": "number", "enum": [1, 2.5] });
+        for (value, expected) in [(json!(1.0), true), (json!(2.5), true), (json!(3), false)] {
+            let causes = validate(&numbers, &value, None, ["x", "x"], &Patterns::default());
+            assert_eq!(causes.is_empty(), expected, "{value}");
+        }
+        let port = json!({ "x-kubernetes-int-or-string": true, "enum": ["A"] });
+        check(&port, &json!(65), &[]);
+        check(
+            &json!({ "type": "string" }),
+            &Value::Null,
+            &["x: Invalid value: \"null\": x in body must be of type string: \"null\""],
+        );
+    }
+}

@@ -148,7 +148,7 @@ fn looped(limits: Limits) -> BoxedStrategy<Costed> {
         ("self.l.exists(x, P)", 3, 4),
         ("self.l.exists_one(x, P)", 4, 2),
         ("self.l.filter(x, P).size() < 5", 15, 13),
-        ("self.l.map(x, P).size() == 5", 14, 12),
+        ("self.l.map(x, P).size() == 5", 15, 12),
     ];
     let each = joined(simple(limits, true));
     (prop::sample::select(forms.to_vec()), each)

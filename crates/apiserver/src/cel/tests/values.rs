@@ -229,7 +229,7 @@ fn of_addresses() {
 #[test]
 fn what_is_wrong_with_addresses() {
     let (schema, value) = nothing();
-    let ip = "IP Address \"A\" parse error during conversion from string: ParseAddr(\"A\"): ";
+    let ip = "IP Address \"@\" parse error during conversion from string: ParseAddr(\"@\"): ";
     for (text, why) in [
         ("", "unable to parse IP"),
         ("1.2.3", "IPv4 address too short"),
@@ -272,11 +272,11 @@ fn what_is_wrong_with_addresses() {
         ("fe80::1%", "zone must be a non-empty string"),
     ] {
         let source = format!("ip('{text}').family() == 4");
-        let wanted = ip.replace('A', text) + why;
+        let wanted = ip.replace('@', text) + why;
         fails(&schema, &value, &[(&source, &wanted)]);
     }
     let range =
-        "network address parse error during conversion from string: netip.ParsePrefix(\"A\"): ";
+        "network address parse error during conversion from string: netip.ParsePrefix(\"@\"): ";
     for (text, why) in [
         ("1.2.3.4", "no '/'"),
         ("1.2.3/8", "ParseAddr(\"1.2.3\"): IPv4 address too short"),
@@ -290,7 +290,7 @@ fn what_is_wrong_with_addresses() {
         ),
     ] {
         let source = format!("cidr('{text}').prefixLength() == 4");
-        let wanted = range.replace('A', text) + why;
+        let wanted = range.replace('@', text) + why;
         fails(&schema, &value, &[(&source, &wanted)]);
     }
 }

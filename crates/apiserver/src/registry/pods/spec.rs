@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A line for each type: its name, and its members in the order of the type.
 const SHAPES: &str = include_str!("shapes.txt");
@@ -114,6 +114,9 @@ fn in_objects(shown: &str) -> String {
     shown[..lowered].to_ascii_lowercase() + &shown[lowered..]
 }
 
+/// Writes one of several values.
+type Write<'a> = Box<dyn FnOnce(&mut Lines) + 'a>;
+
 /// Lines of JSON, indented as Go does.
 #[derive(Debug, Default)]
 struct Lines {
@@ -136,8 +139,8 @@ impl Lines {
         self.done.push(" ".repeat(self.depth));
     }
 
-    /// Values between brackets, each on a line of its own. One that writes nothing is none.
-    fn enclosed(&mut self, [open, close]: [&str; 2], values: Vec<Box<dyn FnOnce(&mut Self) + '_>>) {
+    /// Values between brackets, each on a line of its own.
+    fn enclosed(&mut self, [open, close]: [&str; 2], values: Vec<Write<'_>>) {
         self.put(open);
         if !values.is_empty() {
             self.depth += 1;
@@ -158,40 +161,50 @@ impl Lines {
     fn inside(&mut self, shape: &str, value: &Value) {
         let mut members = Vec::new();
         collect(shape, value, &mut members);
-        self.enclosed(
-            ["{", "}"],
-            members
-                .into_iter()
-                .map(|(member, value)| {
-                    Box::new(move |lines: &mut Self| {
-                        lines.put(&format!("{}: ", quoted(member.shown)));
-                        lines.member(&member.kind, value);
-                    }) as Box<dyn FnOnce(&mut Self) + '_>
-                })
-                .collect(),
-        );
+        let write = members.into_iter().map(|(member, value)| -> Write<'_> {
+            Box::new(move |lines| {
+                lines.put(&format!("{}: ", quoted(member.shown)));
+                lines.member(&member.kind, value);
+            })
+        });
+        self.enclosed(["{", "}"], write.collect());
     }
 
     fn member(&mut self, kind: &Kind, value: &Value) {
-        match kind {
-            Kind::Inside(shape) => self.inside(shape, value),
-            _ if !value.is_null() => match kind {
-                Kind::OptionalInside(shape) => self.inside(shape, value),
-                Kind::List(shape) | Kind::OmittedList(shape) => {
-                    let elements = value.as_array().into_iter().flatten();
-                    let write = elements.map(|element| {
-                        Box::new(move |lines: &mut Self| lines.inside(shape, element))
-                            as Box<dyn FnOnce(&mut Self) + '_>
-                    });
-                    self.enclosed(["[", "]"], write.collect());
-                }
-                _ => self.plain(value),
-            },
-            Kind::Text => self.put("\"\""),
-            Kind::Flag => self.put("false"),
-            Kind::Number => self.put("0"),
-            Kind::Quantity => self.put("\"0\""),
-            _ => self.put("null"),
+        match (kind, value.is_null()) {
+            (Kind::Inside(shape), _) | (Kind::OptionalInside(shape), false) => {
+                self.inside(shape, value);
+            }
+            (Kind::List(shape) | Kind::OmittedList(shape), false) => {
+                let elements = value.as_array().into_iter().flatten();
+                let write = elements.map(|element| -> Write<'_> {
+                    Box::new(move |lines| lines.inside(shape, element))
+                });
+                self.enclosed(["[", "]"], write.collect());
+            }
+            (
+                Kind::Text
+                | Kind::Flag
+                | Kind::Number
+                | Kind::Quantity
+                | Kind::Optional
+                | Kind::Omitted
+                | Kind::Members(_),
+                false,
+            ) => self.plain(value),
+            (Kind::Text, true) => self.put("\"\""),
+            (Kind::Flag, true) => self.put("false"),
+            (Kind::Number, true) => self.put("0"),
+            (Kind::Quantity, true) => self.put("\"0\""),
+            (
+                Kind::Optional
+                | Kind::Omitted
+                | Kind::OptionalInside(_)
+                | Kind::List(_)
+                | Kind::OmittedList(_)
+                | Kind::Members(_),
+                true,
+            ) => self.put("null"),
         }
     }
 
@@ -199,26 +212,23 @@ impl Lines {
     fn plain(&mut self, value: &Value) {
         match value {
             Value::Array(elements) => {
-                let write = elements.iter().map(|element| {
-                    Box::new(move |lines: &mut Self| lines.plain(element))
-                        as Box<dyn FnOnce(&mut Self) + '_>
-                });
+                let write = elements
+                    .iter()
+                    .map(|element| -> Write<'_> { Box::new(move |lines| lines.plain(element)) });
                 self.enclosed(["[", "]"], write.collect());
             }
-            Value::Object(members) => self.object(members),
+            Value::Object(members) => {
+                let write = members.iter().map(|(name, value)| -> Write<'_> {
+                    Box::new(move |lines| {
+                        lines.put(&format!("{}: ", quoted(name)));
+                        lines.plain(value);
+                    })
+                });
+                self.enclosed(["{", "}"], write.collect());
+            }
             Value::String(text) => self.put(&quoted(text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => self.put(&value.to_string()),
         }
-    }
-
-    fn object(&mut self, members: &Map<String, Value>) {
-        let write = members.iter().map(|(name, value)| {
-            Box::new(move |lines: &mut Self| {
-                lines.put(&format!("{}: ", quoted(name)));
-                lines.plain(value);
-            }) as Box<dyn FnOnce(&mut Self) + '_>
-        });
-        self.enclosed(["{", "}"], write.collect());
     }
 }
 

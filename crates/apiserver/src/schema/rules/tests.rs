@@ -12,6 +12,10 @@ fn schema(value: &Value, rule: &Value) -> Value {
     json!({ "type": "object", "properties": { "v": value } })
 }
 
+fn object(properties: &Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
 /// What is wrong with a rule in a definition, as `field: message`.
 #[track_caller]
 fn problems(value: &Value, rule: &Value) -> Vec<String> {
@@ -190,6 +194,50 @@ fn refused_in_definitions() {
     set["items"]["x-kubernetes-validations"] = json!([{ "rule": "self == oldSelf" }]);
     let causes = Rules::problems(&set, "s");
     assert_eq!(causes[0].field, "s.items.x-kubernetes-validations[0].rule");
+}
+
+/// A default is held to the rules of its schema, as if it replaced itself and as something new.
+#[test]
+fn defaults() {
+    let text = json!({ "type": "string", "maxLength": 9 });
+    for (rule, default, fields) in [
+        (
+            json!({ "rule": "self.a == 'x'" }),
+            json!({ "a": "x" }),
+            &[][..],
+        ),
+        (
+            json!({ "rule": "self.a == 'x'" }),
+            json!({ "a": "y" }),
+            &["<nil>"],
+        ),
+        (
+            json!({ "rule": "self.a == 'x'", "fieldPath": ".a" }),
+            json!({ "a": "y" }),
+            &["a"],
+        ),
+        (
+            json!({ "rule": "self.a != oldSelf.a" }),
+            json!({ "a": "y" }),
+            &["<nil>"],
+        ),
+        (
+            json!({ "rule": "oldSelf.hasValue()", "optionalOldSelf": true }),
+            json!({ "a": "y" }),
+            &["<nil>"],
+        ),
+        (
+            json!({ "rule": "self.metadata == 'm'" }),
+            json!({ "metadata": "m" }),
+            &[],
+        ),
+    ] {
+        let mut schema = object(&json!({ "a": text, "metadata": text }));
+        schema["x-kubernetes-validations"] = json!([rule]);
+        let causes = Rules::check_default(&schema, &default);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields, "{rule} {causes:?}");
+    }
 }
 
 /// What takes too long is stopped, and so is everything behind it.
