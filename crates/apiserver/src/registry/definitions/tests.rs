@@ -106,10 +106,20 @@ fn refused() {
     }
 }
 
+/// Schemas for a spec, and what is refused of each.
+#[track_caller]
+fn are_refused(table: &[(Value, &str)]) {
+    let place = "spec.validation.openAPIV3Schema.properties[spec]";
+    for (schema, field) in table {
+        let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+        let found = fields(&with(path, schema.clone()), None);
+        assert_eq!(found, [format!("{place}{field}")], "{schema}");
+    }
+}
+
 #[test]
 fn refused_schemas() {
-    let place = "spec.validation.openAPIV3Schema.properties[spec]";
-    for (schema, field) in [
+    are_refused(&[
         (json!({ "properties": {} }), ".type"),
         (json!({ "type": "array" }), ".items"),
         (json!({ "type": "array", "items": {} }), ".items.type"),
@@ -141,12 +151,10 @@ fn refused_schemas() {
         ),
         (json!({ "type": "object", "$ref": "#/x" }), ".$ref"),
         (
-            json!({ "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "bag" }),
-            ".x-kubernetes-list-type",
-        ),
-        (
-            json!({ "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "map" }),
-            ".x-kubernetes-list-map-keys",
+            json!({ "x-kubernetes-int-or-string": true, "allOf": [
+                { "pattern": "a" }, { "anyOf": [{ "type": "integer" }, { "pattern": "b" }] },
+            ] }),
+            ".allOf[1].anyOf[0].type",
         ),
         (
             json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
@@ -157,10 +165,65 @@ fn refused_schemas() {
             json!({ "type": "string", "x-kubernetes-validations": [{ "rule": "self" }] }),
             ".x-kubernetes-validations[0].rule",
         ),
+    ]);
+}
+
+#[test]
+fn refused_lists_and_maps() {
+    are_refused(&[
+        (
+            json!({ "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "bag" }),
+            ".x-kubernetes-list-type",
+        ),
+        (
+            json!({ "type": "array", "items": { "type": "object" }, "x-kubernetes-list-type": "map" }),
+            ".x-kubernetes-list-map-keys",
+        ),
+        (
+            json!({ "type": "object", "x-kubernetes-list-type": "set" }),
+            ".type",
+        ),
+        (
+            json!({ "type": "object", "x-kubernetes-map-type": "set" }),
+            ".x-kubernetes-map-type",
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-map-keys": ["a"], "items": { "type": "string" } }),
+            ".x-kubernetes-list-type",
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["b"],
+                    "items": { "type": "object", "properties": { "a": { "type": "string" } } } }),
+            ".x-kubernetes-list-map-keys",
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
+                    "items": { "type": "object", "required": ["a"], "properties": { "a": { "type": "object" } } } }),
+            ".items.properties[a].type",
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "object" } }),
+            ".items.x-kubernetes-map-type",
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "set",
+                    "items": { "type": "string", "nullable": true } }),
+            ".items.nullable",
+        ),
+    ]);
+}
+
+#[test]
+fn numbers_or_texts() {
+    let either = json!([{ "type": "integer" }, { "type": "string" }]);
+    for schema in [
+        json!({ "x-kubernetes-int-or-string": true }),
+        json!({ "x-kubernetes-int-or-string": true, "anyOf": either }),
+        json!({ "x-kubernetes-int-or-string": true, "allOf": [{ "anyOf": either }, { "pattern": "a" }] }),
     ] {
-        let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
-        let found = fields(&with(path, schema.clone()), None);
-        assert_eq!(found, [format!("{place}{field}")], "{schema}");
+        let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        let found = fields(&with(path, json!({ "p": schema })), None);
+        assert_eq!(found, [""; 0], "{schema}");
     }
 }
 
