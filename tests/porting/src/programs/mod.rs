@@ -32,6 +32,7 @@ mod reconcile_on;
 mod restarted;
 mod scheduler;
 mod scripted_events;
+mod scripted_reflector;
 mod scripted_watcher;
 mod secret_syncer;
 mod secret_waiter;
