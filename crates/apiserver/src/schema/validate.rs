@@ -4,7 +4,7 @@ mod combine;
 mod format;
 mod lists;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -223,24 +223,29 @@ impl Check<'_> {
         let kind = schema["x-kubernetes-list-type"]
             .as_str()
             .unwrap_or_default();
+        // As text, so that it can be looked up: lists are long.
         let identity = |element: &Value| match kind {
-            "map" => Some(
-                keys.iter()
-                    .map(|key| (*key, element[*key].clone()))
-                    .collect::<Value>(),
-            ),
-            "set" => Some(element.clone()),
+            "map" => {
+                let keys = keys.iter().map(|key| (*key, element[*key].clone()));
+                Some(keys.collect::<Value>().to_string())
+            }
+            "set" => Some(element.to_string()),
             _ => None,
         };
+        let mut known = BTreeMap::new();
+        for element in old.and_then(Value::as_array).into_iter().flatten() {
+            // Only elements that can be told apart can be found again in the old list.
+            if let Some(own) = identity(element) {
+                known.entry(own).or_insert(element);
+            }
+        }
         for (index, element) in list.iter().enumerate() {
             let place = format!("{field}[{index}]");
-            let own = identity(element);
-            // Only elements that can be told apart can be found again in the old list.
-            let before = own.as_ref().and_then(|own| {
-                let old = old?.as_array()?;
-                old.iter()
-                    .find(|element| identity(element).as_ref() == Some(own))
-            });
+            let before = if known.is_empty() {
+                None
+            } else {
+                identity(element).and_then(|own| known.get(&own).copied())
+            };
             self.value(&schema["items"], element, before, &place);
         }
     }

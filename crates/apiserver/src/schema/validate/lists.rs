@@ -1,5 +1,8 @@
 //! Lists whose elements are different ones.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use serde_json::Value;
 
 use crate::status::Cause;
@@ -74,16 +77,19 @@ fn twice<'a>(
     field: &str,
     causes: &mut Vec<Cause>,
 ) {
-    let mut seen: Vec<(&Value, bool)> = Vec::new();
+    // By their text, and whether that was told.
+    let mut seen: BTreeMap<String, bool> = BTreeMap::new();
     for (index, value) in values.enumerate() {
         let Some(value) = value else { continue };
-        match seen.iter_mut().find(|(one, _)| *one == value) {
-            Some((_, true)) => {}
-            Some((_, told)) => {
-                *told = true;
+        match seen.entry(value.to_string()) {
+            Entry::Vacant(entry) => {
+                entry.insert(false);
+            }
+            Entry::Occupied(mut entry) if !entry.get() => {
+                entry.insert(true);
                 causes.push(Cause::duplicate(format!("{field}[{index}]"), value));
             }
-            None => seen.push((value, false)),
+            Entry::Occupied(_) => {}
         }
     }
 }
