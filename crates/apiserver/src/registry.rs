@@ -37,7 +37,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use self::accept::blank as blank_of;
-pub(crate) use self::definitions::{CLEANUP_FINALIZER, look_ahead, set_condition};
+pub(crate) use self::custom::look_ahead;
+pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};
 pub(crate) use self::patch::{Patch, PatchKind};

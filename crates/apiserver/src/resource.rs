@@ -6,6 +6,7 @@ mod column;
 mod custom;
 mod json_path;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
@@ -66,6 +67,8 @@ pub(crate) struct Custom {
     pub(crate) rules: Rules,
     /// Whether there is a default anywhere in it.
     pub(crate) has_defaults: bool,
+    /// Whether an object of it was seen already.
+    seen: AtomicBool,
     /// Whether the definition is being deleted: then nothing can be created.
     pub(crate) terminating: bool,
     /// What to tell the users of a deprecated version.
@@ -141,6 +144,15 @@ const DEPRECATED: [(&str, &str); 2] = [
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
 ];
+
+// === impl Custom ===
+
+impl Custom {
+    /// Whether this is asked for the first time: what the definition says of objects is not compiled yet.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.seen.swap(true, Ordering::Relaxed)
+    }
+}
 
 // === impl Resource ===
 

@@ -142,22 +142,24 @@ pub(crate) async fn beside(way: &Way, path: &str, bodies: Vec<String>) -> Beside
             begin.elapsed()
         };
         let mut create = std::pin::pin!(create);
-        loop {
+        let mut created = None;
+        // The last one counts too: it may have waited for the creation.
+        while created.is_none() {
             let begin = Instant::now();
             let version = small.send("GET", "/version", JSON, "");
+            let mut version = std::pin::pin!(version);
             tokio::select! {
                 biased;
-                _ = version => times.small.push(begin.elapsed()),
+                _ = &mut version => {}
                 time = &mut create => {
-                    times.large.push(time);
-                    break;
+                    created = Some(time);
+                    version.await;
                 }
             }
-            if let Some(time) = futures::FutureExt::now_or_never(&mut create) {
-                times.large.push(time);
-                break;
-            }
+            times.small.push(begin.elapsed());
+            created = created.or_else(|| futures::FutureExt::now_or_never(&mut create));
         }
+        times.large.extend(created);
     }
     times
 }

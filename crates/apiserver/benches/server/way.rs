@@ -108,7 +108,7 @@ impl Lane {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, "bench")
+            .header(HOST, "localhost")
             .header(CONTENT_TYPE, content_type)
             .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
             .unwrap();

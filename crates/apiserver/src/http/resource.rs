@@ -58,8 +58,8 @@ const CUSTOM_PATCH_TYPES: [&str; 3] = [
     "application/apply-patch+yaml",
 ];
 
-/// From how many bytes on a definition is looked through before the registry is held for it.
-const LARGE_DEFINITION: usize = 32 * 1024;
+/// From how many bytes on a body is looked through before the registry is held for it.
+const LARGE: usize = 32 * 1024;
 
 /// The media types of patches that a resource takes.
 pub(super) fn patch_types(resource: &Resource) -> Vec<&'static str> {
@@ -121,11 +121,19 @@ async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incom
     }
 }
 
-/// Looks through a large definition before others have to wait for its write. In process everything goes
-/// on in one order, so nothing is done beside it there.
+/// Looks through a large definition before others have to wait for its write, and through a large object
+/// of a custom kind or the first one, for which what the definition says is compiled. In process
+/// everything goes on in one order, so nothing is done beside it there.
 async fn look_ahead(target: &Target, request: &Incoming) {
-    let is_large = request.body.len() >= LARGE_DEFINITION;
-    if request.from_outside && is_large && target.resource.is_definition() {
+    if !request.from_outside || request.body.is_empty() {
+        return;
+    }
+    let is_large = request.body.len() >= LARGE;
+    let takes_long = match &target.resource.custom {
+        Some(custom) => custom.is_first() || is_large,
+        None => is_large && target.resource.is_definition(),
+    };
+    if takes_long {
         let (resource, text) = (Arc::clone(&target.resource), request.body.clone());
         task::apart(move || registry::look_ahead(&resource, &text)).await;
     }

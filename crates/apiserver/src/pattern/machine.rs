@@ -27,6 +27,8 @@ enum Step {
 #[derive(Debug)]
 pub(super) struct Machine {
     steps: Vec<Step>,
+    /// The classes in it, each once.
+    classes: Vec<Ranges>,
 }
 
 /// What a text is matched with, from its left to its right.
@@ -55,7 +57,10 @@ impl Machine {
     pub(super) fn new(translated: &str, max_nesting: u32) -> Option<Self> {
         let mut parser = ParserBuilder::new().nest_limit(max_nesting).build();
         let pattern = parser.parse(translated).ok()?;
-        let mut machine = Self { steps: Vec::new() };
+        let mut machine = Self {
+            steps: Vec::new(),
+            classes: Vec::new(),
+        };
         machine.add(&pattern)?;
         machine.push(Step::Done)?;
         Some(machine)
@@ -140,7 +145,8 @@ impl Machine {
                 }
             }
             HirKind::Class(class) => {
-                self.push(Step::One(ranges(class)?))?;
+                let class = self.shared(ranges(class)?);
+                self.push(Step::One(class))?;
             }
             HirKind::Look(look) => {
                 self.push(Step::Look(*look))?;
@@ -155,6 +161,15 @@ impl Machine {
             HirKind::Alternation(branches) => self.either(branches)?,
         }
         Some(())
+    }
+
+    /// The class as it is kept already, or else kept from now on.
+    fn shared(&mut self, class: Ranges) -> Ranges {
+        if let Some(known) = self.classes.iter().find(|known| **known == class) {
+            return Arc::clone(known);
+        }
+        self.classes.push(Arc::clone(&class));
+        class
     }
 
     fn either(&mut self, branches: &[Hir]) -> Option<()> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Target, names};
-use crate::resource::Custom;
+use super::{Target, definitions, names};
+use crate::resource::{Custom, Resource};
 use crate::schema::{Findings, duplicates, validate};
 use crate::status::Cause;
 
@@ -15,6 +15,19 @@ const BLOCKING: [&str; 5] = [
     "FieldValueTooLong",
     "FieldValueTooMany",
 ];
+
+/// Does beforehand what takes long about a write: looks through the schemas of a definition, or compiles
+/// what a definition says of its objects, as far as this one comes to it. What is wrong is told by the write.
+pub(crate) fn look_ahead(resource: &Resource, text: &[u8]) {
+    let Some(custom) = &resource.custom else {
+        return definitions::look_ahead(resource, text);
+    };
+    if let Ok(object) = serde_json::from_slice::<Value>(text) {
+        let schema = &custom.structural;
+        validate(schema, &object, None, ["", ""], &custom.patterns);
+        custom.rules.check(schema, &object, None, &custom.patterns);
+    }
+}
 
 /// Checks a state of a custom object; `old` is the state before an update.
 pub(super) fn findings(

@@ -23,7 +23,7 @@ const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// Looks through the schemas of a definition that is to be written. What else is wrong with it is told
 /// by the write.
-pub(crate) fn look_ahead(resource: &Resource, text: &[u8]) {
+pub(super) fn look_ahead(resource: &Resource, text: &[u8]) {
     let Ok(mut definition) = serde_json::from_slice::<Value>(text) else {
         return;
     };

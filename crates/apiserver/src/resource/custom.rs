@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -111,6 +112,7 @@ fn served(definition: &Value, version: &Value, place: Place<'_>) -> Resource {
         custom: Some(Custom {
             scale,
             has_defaults: has_defaults(structural(version)),
+            seen: AtomicBool::new(false),
             fingerprint: fingerprint([structural(version).to_string().as_str()]),
             patterns: Patterns::default(),
             rules: Rules::of(structural(version)),
