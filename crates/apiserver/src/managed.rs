@@ -265,6 +265,44 @@ fn keep_named(schema: Option<&Schema>, left: &mut Value, merged: &Value, owned: 
     }
 }
 
+/// Drops what has become null with its last part, where null is no value. A null that the configuration says stays, to
+/// be refused.
+pub(crate) fn drop_emptied(schema: &Schema, object: &mut Value, config: &Value) {
+    drop_emptied_below(Some(schema), object, Some(config));
+}
+
+fn drop_emptied_below(schema: Option<&Schema>, value: &mut Value, config: Option<&Value>) {
+    match value {
+        Value::Object(members) => members.retain(|name, value| {
+            let field = schema.and_then(|schema| schema.member(name));
+            let said = config.and_then(|config| config.get(name));
+            drop_emptied_below(field, value, said);
+            let may_be =
+                said.is_some_and(Value::is_null) || field.is_none_or(|field| field.nullable);
+            !value.is_null() || may_be
+        }),
+        Value::Array(_) => {
+            let said: BTreeMap<String, &Value> = elements(schema, config).into_iter().collect();
+            let keys: Vec<String> = elements(schema, Some(value))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect();
+            for (key, element) in keys.iter().zip(value.as_array_mut().into_iter().flatten()) {
+                drop_emptied_below(below(schema, key), element, said.get(key).copied());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The elements of a list by their keys; none of a list that is one value.
+fn elements<'a>(schema: Option<&Schema>, list: Option<&'a Value>) -> Vec<(String, &'a Value)> {
+    match list.map(|list| form(schema, list)) {
+        Some(Form::Elements(elements)) => elements,
+        Some(Form::Leaf | Form::Members(_)) | None => Vec::new(),
+    }
+}
+
 /// Drops what nobody owns.
 fn strip(mut set: FieldSet) -> FieldSet {
     for element in NOT_OWNED {

@@ -78,6 +78,9 @@ impl Registry {
             applied => applied?,
         };
         let mut new = applied.object.unwrap_or(shown);
+        if resource.is_custom() {
+            managed::drop_emptied(&resource.schema, &mut new, &config);
+        }
         if goes_on {
             last_applied::refresh(&mut new, body);
         }
