@@ -12,15 +12,16 @@ mod namespaces;
 mod workloads;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::collector::Collector;
 use self::definitions::Definitions;
 use self::expiry::Expiry;
 use self::furnishing::Furnishing;
-use self::workloads::Workloads;
+pub(crate) use self::workloads::Workloads;
 use crate::registry::{DeleteOptions, Registry, WriteOptions};
 
 /// Which actors run by themselves.
@@ -81,6 +82,10 @@ impl Default for Enabled {
 }
 
 impl Enabled {
+    pub(crate) fn has(&self, actor: Actor) -> bool {
+        self.0.contains(&actor)
+    }
+
     pub(crate) fn set(&mut self, actor: Actor, enabled: bool) {
         if enabled {
             self.0.insert(actor);
@@ -95,6 +100,8 @@ impl Enabled {
 pub(crate) struct Stage {
     pub(crate) registry: Mutex<Registry>,
     pub(crate) actors: Mutex<Actors>,
+    /// Tells that the actors have something to do though nothing was written.
+    pub(crate) nudge: Arc<Notify>,
 }
 
 // === impl Stage ===
@@ -112,26 +119,68 @@ impl Stage {
         let mut actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
         self.with(|registry| actors.step(actor, registry))
     }
+
+    /// Tells the workloads something, and lets them act on it.
+    pub(crate) fn direct<T>(&self, work: impl FnOnce(&mut Workloads, &Registry) -> T) -> T {
+        let mut actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.with(|registry| work(&mut actors.workloads, registry));
+        self.nudge.notify_one();
+        told
+    }
+
+    /// For how long the actors have nothing to do if nothing changes. None if for ever.
+    fn rest(&self) -> Option<Duration> {
+        let actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
+        let wake = actors.workloads.wake()?;
+        let now = self.with(|registry| registry.timestamp());
+        let rest = Duration::try_from(wake.duration_since(now)).unwrap_or_default();
+        Some(rest.clamp(SHORTEST_REST, LONGEST_REST))
+    }
 }
 
-/// Runs the actors whenever something changed, until the server is gone.
+/// Bounds of what the actors wait for at a time. A clock that stands still must not keep them busy, and not all clocks
+/// go as tokio's does.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+const LONGEST_REST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Runs the actors whenever something changed or is due, until the server is gone.
 pub(crate) async fn drive(
     stage: Weak<Stage>,
     enabled: Enabled,
     mut revisions: watch::Receiver<u64>,
+    nudge: Arc<Notify>,
 ) {
-    while revisions.changed().await.is_ok() {
-        loop {
+    let mut rest = None;
+    loop {
+        tokio::select! {
+            changed = revisions.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = nudge.notified() => {}
+            () = sleep(rest) => {}
+        }
+        rest = loop {
             let Some(stage) = stage.upgrade() else { return };
             let actors = enabled.0.iter();
             let worked = actors.fold(false, |worked, actor| stage.step(*actor) | worked);
-            drop(stage);
             if !worked {
-                break;
+                let has_timers = enabled.has(Actor::Workloads);
+                break if has_timers { stage.rest() } else { None };
             }
+            drop(stage);
             // Clients get their turn between any two writes.
             tokio::task::yield_now().await;
-        }
+        };
+    }
+}
+
+/// Waits for so long, or for ever.
+async fn sleep(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
     }
 }
 

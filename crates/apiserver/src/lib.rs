@@ -20,8 +20,8 @@
 //! [`ApiServer::faults`] makes requests fail, [`ApiServer::requests`] tells which came in, and
 //! [`ApiServer::compact`] forgets the history.
 //!
-//! There is no kubelet, no scheduler and no controller of built-in workloads; `workloads(true)`
-//! makes Deployments available and lets Pods run without them.
+//! Nothing runs here. With [`workloads(true)`](ApiServerBuilder::workloads) Deployments, `StatefulSet`s, Jobs and Pods fare
+//! as in a cluster all the same, as far as objects and statuses show, and [`ApiServer::workloads`] makes them fail.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -33,6 +33,7 @@ mod base64;
 mod cel;
 mod config;
 mod environment;
+mod fate;
 mod faults;
 mod fingerprint;
 mod http;
@@ -53,13 +54,16 @@ mod status;
 mod storage;
 mod task;
 mod tls;
+mod workloads;
 
 pub use self::access::{Attributes, Authorizer, Decision, User};
 pub use self::config::Config;
 pub use self::environment::{Clock, SystemClock, TokioClock};
+pub use self::fate::{Fate, PodRule, Workload};
 pub use self::faults::{Fault, FaultGuard, Faults, Rule};
 pub use self::http::{ResponseBody, Service, TransportError};
 pub use self::listening::Listening;
 pub use self::requests::{Request, Requests, Verb};
 pub use self::server::{ApiServer, ApiServerBuilder};
 pub use self::tls::random_token;
+pub use self::workloads::{FateGuard, Held, Workloads};

@@ -37,6 +37,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use self::accept::blank as blank_of;
+pub(crate) use self::cron::Schedule;
 pub(crate) use self::custom::look_ahead;
 pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};

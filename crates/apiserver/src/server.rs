@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::access::{Access, AllowAll, Authorizer, Entrance, User};
 use crate::actors::{Actor, Actors, Enabled, Stage, drive};
@@ -20,6 +20,7 @@ use crate::registry::Registry;
 use crate::requests::Requests;
 use crate::state::{Advance, Core, Debug};
 use crate::task;
+use crate::workloads::Workloads;
 
 /// An embedded Kubernetes API server.
 ///
@@ -153,10 +154,16 @@ impl ApiServer {
         self.core.stage.step(Actor::Namespaces)
     }
 
-    /// Lets the workloads actor make its next write. False if it has nothing to do.
+    /// Lets the workloads make their next write. False if they have nothing to do.
     #[must_use]
     pub fn step_workloads(&self) -> bool {
         self.core.stage.step(Actor::Workloads)
+    }
+
+    /// What a test can do to the workloads: hold them back, and let pods fail.
+    #[must_use]
+    pub fn workloads(&self) -> Workloads {
+        Workloads::of(&self.core.stage)
     }
 }
 
@@ -210,8 +217,21 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether Deployments become available, Pods run and `PodDisruptionBudget`s are kept as if a cluster
-    /// were there. Off by default.
+    /// Whether the workloads fare as if a cluster were there, as far as objects and statuses show: Deployments roll
+    /// out by way of `ReplicaSet`s, Pods are put on a node, run and end, and `PodDisruptionBudget`s are kept. Off by
+    /// default.
+    ///
+    /// There is one node, `node-1`. Nodes that you create become ready, unless you say in their status that they are not.
+    ///
+    /// A pod is ready at once unless a test says otherwise, by [`ApiServer::workloads`] or by annotations of the pod,
+    /// or of what makes it:
+    ///
+    /// | annotation | value |
+    /// |---|---|
+    /// | `homeostat.dev/pod` | `never-ready`, `image-pull-error`, `crash-loop`, `unschedulable`, `fail` or `complete`: a [`Fate`](crate::Fate) |
+    /// | `homeostat.dev/ready-after` | how long it takes to become ready: `30s` |
+    /// | `homeostat.dev/run-for` | how long it runs before it completes or fails: `1m 30s` |
+    /// | `homeostat.dev/end-after` | how long it takes to end when it is deleted |
     pub fn workloads(mut self, enabled: bool) -> Self {
         self.enabled.set(Actor::Workloads, enabled);
         self
@@ -292,11 +312,18 @@ impl ApiServerBuilder {
         let clock = clock.unwrap_or_else(|| Box::new(SystemClock));
         let registry = Registry::new(config.clone(), clock, seed);
         let revisions = registry.store.revisions();
+        let nudge = Arc::new(Notify::new());
         let stage = Arc::new(Stage {
             registry: Mutex::new(registry),
             actors: Mutex::new(Actors::default()),
+            nudge: Arc::clone(&nudge),
         });
-        task::start_if_possible(drive(Arc::downgrade(&stage), enabled, revisions));
+        if enabled.has(Actor::Workloads) {
+            // There is a node that is ready from the start.
+            while stage.step(Actor::Workloads) {}
+        }
+        let actors = drive(Arc::downgrade(&stage), enabled, revisions, nudge);
+        task::start_if_possible(actors);
         let drops = watch::Sender::new(0);
         let core = Core {
             stage,

@@ -332,6 +332,7 @@ async fn actors_that_have_missed_something_look_at_everything() {
     pods.create(&PostParams::default(), &pod).await.unwrap();
     server.compact();
     assert!(server.step_workloads());
+    while server.step_workloads() {}
     let status = pods.get("p").await.unwrap().status.unwrap();
     assert_eq!(status.phase.as_deref(), Some("Running"));
 }

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use homeostat_apiserver::{ApiServer, Listening};
+use homeostat_apiserver::{ApiServer, Fate, Listening, PodRule};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
@@ -1077,5 +1077,226 @@ async fn a_watch() {
     for expected in ["ADDED w 1 ", "MODIFIED w 2 ", "DELETED w 2 "] {
         let line = next().await;
         assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+const WORKLOADS: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: \"app:1\"}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: \"db:1\"}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: c, image: \"agent:1\"}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: good}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: \"task:1\"}]}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: bad, annotations: {homeostat.dev/pod: fail}}
+spec:
+  backoffLimit: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: \"task:1\"}]}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: '@daily'
+  jobTemplate:
+    spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: \"task:1\"}]}}}
+";
+
+/// What kubectl says of workloads: the arguments, whether it succeeds, and a part of what it says.
+const TOLD: [(&str, bool, &str); 31] = [
+    ("get nodes", true, "node-1 Ready"),
+    (
+        "rollout status deployment/web --timeout=20s",
+        true,
+        "deployment \"web\" successfully rolled out",
+    ),
+    (
+        "rollout status statefulset/db --timeout=20s",
+        true,
+        "partitioned roll out complete: 2 new pods have been updated",
+    ),
+    (
+        "rollout status daemonset/agent --timeout=20s",
+        true,
+        "daemon set \"agent\" successfully rolled out",
+    ),
+    (
+        "wait --for=condition=Available deployment/web --timeout=20s",
+        true,
+        "condition met",
+    ),
+    (
+        "wait --for=condition=Ready pod -l app=db --timeout=20s",
+        true,
+        "pod/db-1 condition met",
+    ),
+    (
+        "wait --for=condition=Complete job/good --timeout=20s",
+        true,
+        "condition met",
+    ),
+    (
+        "wait --for=condition=Failed job/bad --timeout=20s",
+        true,
+        "condition met",
+    ),
+    ("get deployment web", true, "web 3/3 3 3"),
+    ("get statefulset db", true, "db 2/2"),
+    ("get daemonset agent", true, "agent 1 1 1 1 1"),
+    ("get job good", true, "good Complete 1/1"),
+    ("get job bad", true, "bad Failed 0/1"),
+    ("get pvc", true, "data-db-1 Bound pvc-"),
+    ("get pods -l app=web", true, "1/1 Running 0"),
+    ("get pods -l job-name=good", true, "0/1 Completed 0"),
+    ("get pods -l job-name=bad", true, "0/1 Error 0"),
+    (
+        "create job --from=cronjob/nightly by-hand",
+        true,
+        "job.batch/by-hand created",
+    ),
+    (
+        "wait --for=condition=Complete job/by-hand --timeout=20s",
+        true,
+        "condition met",
+    ),
+    ("set image deployment/web c=app:2", true, "image updated"),
+    (
+        "rollout status deployment/web --timeout=20s",
+        true,
+        "successfully rolled out",
+    ),
+    ("rollout history deployment/web", true, "2 <none>"),
+    ("rollout undo deployment/web", true, "rolled back"),
+    (
+        "rollout status deployment/web --timeout=20s",
+        true,
+        "successfully rolled out",
+    ),
+    (
+        "get deployment web -o jsonpath={..containers[0].image}",
+        true,
+        "app:1",
+    ),
+    ("scale statefulset db --replicas=3", true, "scaled"),
+    (
+        "rollout status statefulset/db --timeout=20s",
+        true,
+        "3 new pods have been updated",
+    ),
+    ("rollout restart daemonset/agent", true, "restarted"),
+    (
+        "rollout status daemonset/agent --timeout=20s",
+        true,
+        "successfully rolled out",
+    ),
+    (
+        "delete deployment web --cascade=foreground --timeout=20s",
+        true,
+        "deleted",
+    ),
+    ("wait --for=delete pod -l app=web --timeout=20s", true, ""),
+];
+
+/// Workloads end where kubectl waits for them, and it tells the truth of those that do not.
+#[tokio::test]
+async fn workloads() {
+    let server = ApiServer::builder().workloads(true).build();
+    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listening = server.serve(anywhere).await.unwrap();
+    let Some(kubectl) = Kubectl::find("workloads", &listening).await else {
+        println!("kubectl is not installed: what it says of workloads was not looked at");
+        return;
+    };
+    let run = async |arguments: &str, input: &str, succeeds: bool, says: &str| {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let output = kubectl.run(&arguments, input).await;
+        let said = [&output.stdout[..], &output.stderr[..]].concat();
+        let said = unaligned(&String::from_utf8(said).unwrap());
+        assert_eq!(
+            output.status.success(),
+            succeeds,
+            "{arguments:?} said {said}"
+        );
+        assert!(
+            said.contains(says),
+            "{arguments:?} did not say {says:?} but {said}"
+        );
+    };
+    run(
+        "apply -f -",
+        WORKLOADS,
+        true,
+        "cronjob.batch/nightly created",
+    )
+    .await;
+    for (arguments, succeeds, says) in TOLD {
+        run(arguments, "", succeeds, says).await;
+    }
+
+    let rule = || PodRule::any().image("db:2");
+    for (fate, shown) in [
+        (Fate::NeverReady, "0/1 Running 0"),
+        (Fate::ImagePullError, "0/1 ErrImagePull 0"),
+        (Fate::CrashLoop, "0/1 CrashLoopBackOff 1"),
+    ] {
+        let broken = server.workloads().inject(rule(), fate);
+        run("set image statefulset/db c=db:2", "", true, "").await;
+        run(
+            "rollout status statefulset/db --timeout=2s",
+            "",
+            false,
+            "Waiting for",
+        )
+        .await;
+        run("get pods -l app=db", "", true, shown).await;
+        drop(broken);
+        run(
+            "rollout status statefulset/db --timeout=20s",
+            "",
+            true,
+            "complete",
+        )
+        .await;
+        run("set image statefulset/db c=db:1", "", true, "").await;
+        run(
+            "rollout status statefulset/db --timeout=20s",
+            "",
+            true,
+            "complete",
+        )
+        .await;
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Write a kubeconfig for this server to FILE, which its owner alone can read, and speak HTTPS
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Let Deployments become available and Pods run, though nothing runs
+    /// Let Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Pods fare as in a cluster, though nothing runs
     #[arg(long)]
     workloads: bool,
     /// Print to standard error what comes in

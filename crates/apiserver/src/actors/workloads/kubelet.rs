@@ -1,232 +1,244 @@
-//! The status of a pod, as the kubelet of its node writes it.
+//! The scheduler and the kubelets: pods get a node, run, and end.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::nodes::{self, Fit};
+use super::pod_status::{self, Place};
+use super::pods::{has_ended, time};
+use super::stage::{Stage, end_of};
+use crate::actors::{delete_options, write_options};
+use crate::fate::{Conduct, Fate, Outcome, PodRule};
 use crate::object;
-use crate::registry::set_condition;
+use crate::registry::{DeleteOptions, Registry, WriteOptions};
+use crate::storage::{Key, Object};
 
-/// The address of the node that every pod is said to run on.
-const HOST: &str = "10.0.0.1";
-
-/// What becomes true of a pod that runs, in the order in which it does.
-const CONDITIONS: [&str; 5] = [
-    "PodScheduled",
-    "PodReadyToStartContainers",
-    "Initialized",
-    "ContainersReady",
-    "Ready",
-];
-
-/// When and where a pod is seen.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) now: String,
-    pub(super) address: String,
+/// What the kubelets know of their pods, and what tests want of them.
+#[derive(Debug, Default)]
+pub(super) struct Kubelet {
+    /// At which stage each pod was seen to be, by its uid.
+    told: BTreeMap<String, Stage>,
+    /// How many addresses were given to pods.
+    addresses: u32,
+    /// How many pods were put on a node.
+    placed: usize,
+    rules: Vec<(u64, PodRule, Fate)>,
+    next_rule: u64,
 }
 
-/// The address of a pod by its number, in 10.244.0.0/16.
-pub(super) fn address(number: u32) -> String {
-    // The first two and the last one of each block are left out, as networks leave them out.
-    let (block, host) = (number / 253 % 256, number % 253 + 2);
-    format!("10.244.{block}.{host}")
+/// What came of a look at a pod.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    pub(super) worked: bool,
+    pub(super) wake: Option<Timestamp>,
 }
 
-/// Starts a pod that waits, and takes notice of changes of one that runs.
-pub(super) fn observe(pod: &mut Value, place: &Place) {
-    let generation = object::generation(pod);
-    let seen = pod["status"]["observedGeneration"].as_i64();
-    if pod["status"]["phase"] == "Pending" && !is_gated(pod) {
-        start(pod, place);
-    } else if pod["status"]["phase"] != "Running" || seen.is_none_or(|seen| seen == generation) {
-        return;
+/// Who writes what pods show.
+const KUBELET: &str = "kubelet";
+const SCHEDULER: &str = "kube-scheduler";
+
+/// The scheduler of pods that name none.
+const OWN_SCHEDULER: &str = "default-scheduler";
+
+// === impl Kubelet ===
+
+impl Kubelet {
+    pub(super) fn add_rule(&mut self, rule: PodRule, fate: Fate) -> u64 {
+        let id = self.next_rule;
+        self.next_rule += 1;
+        self.rules.push((id, rule, fate));
+        id
     }
-    let mut statuses: Vec<(&str, Vec<Value>)> = Vec::new();
-    for (list, shown) in [
-        ("containers", "containerStatuses"),
-        ("initContainers", "initContainerStatuses"),
-        ("ephemeralContainers", "ephemeralContainerStatuses"),
-    ] {
-        let containers = object::elements(&pod["spec"], list);
-        let had = &pod["status"][shown];
-        let own = containers.map(|container| status(pod, list, container, had, place));
-        statuses.push((shown, own.collect()));
+
+    pub(super) fn remove_rule(&mut self, id: u64) {
+        self.rules.retain(|(one, ..)| *one != id);
     }
-    let status = object::member_mut(pod, "status");
-    status.insert("observedGeneration".to_owned(), json!(generation));
-    for (shown, own) in statuses {
-        if !own.is_empty() {
-            status.insert(shown.to_owned(), json!(own));
+
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.told.remove(uid);
+    }
+
+    /// Makes the next write for a pod, if there is one to make.
+    pub(super) fn look_at(&mut self, registry: &mut Registry, key: &Key) -> Look {
+        let Some(pod) = registry.store.get(key) else {
+            return Look::default();
+        };
+        let conduct = self.conduct(registry, &pod);
+        let is_placed = pod["spec"]["nodeName"].is_string();
+        if object::is_being_deleted(&pod) {
+            return self.end(registry, key, &pod, conduct);
         }
+        if !is_placed {
+            return Look {
+                worked: self.place(registry, key, &pod, conduct),
+                wake: None,
+            };
+        }
+        self.run(registry, key, &pod, conduct)
     }
-}
 
-/// Whether somebody wants the pod to wait.
-fn is_gated(pod: &Value) -> bool {
-    object::elements(&pod["spec"], "schedulingGates")
-        .next()
-        .is_some()
-}
-
-fn start(pod: &mut Value, place: &Place) {
-    let Place { now, address } = place;
-    let on_node = pod["spec"]["hostNetwork"] == true;
-    let address = if on_node { HOST } else { address };
-    let generation = object::generation(pod);
-    let status = object::member_mut(pod, "status");
-    for (member, value) in [
-        ("phase", json!("Running")),
-        ("startTime", json!(now)),
-        ("hostIP", json!(HOST)),
-        ("hostIPs", json!([{ "ip": HOST }])),
-        ("podIP", json!(address)),
-        ("podIPs", json!([{ "ip": address }])),
-    ] {
-        status.insert(member.to_owned(), value);
+    /// What is to become of a pod: as its annotations say, or those of what made it, and as the rules say.
+    fn conduct(&self, registry: &Registry, pod: &Value) -> Conduct {
+        let maker = object::controller(pod);
+        let mut conduct = Conduct::usual(maker.is_some_and(|maker| maker["kind"] == "Job"));
+        let uid = maker.and_then(|maker| maker["uid"].as_str());
+        let maker = uid.and_then(|uid| registry.store.get(registry.store.by_uid(uid)?));
+        if let Some(maker) = maker {
+            conduct.take_annotations(&maker);
+        }
+        conduct.take_annotations(pod);
+        let fitting = self.rules.iter().filter(|(_, rule, _)| rule.fits(pod));
+        fitting.for_each(|(_, _, fate)| conduct.take(*fate));
+        conduct
     }
-    for kind in CONDITIONS {
-        let condition = json!({
-            "type": kind,
-            "status": "True",
-            "lastProbeTime": null,
-            "observedGeneration": generation,
+
+    fn place(
+        &mut self,
+        registry: &mut Registry,
+        key: &Key,
+        pod: &Object,
+        conduct: Conduct,
+    ) -> bool {
+        let scheduler = pod["spec"]["schedulerName"].as_str();
+        let is_own = scheduler.is_none_or(|name| name == OWN_SCHEDULER);
+        let is_gated = object::elements(&pod["spec"], "schedulingGates")
+            .next()
+            .is_some();
+        if !is_own || is_gated || has_ended(pod) {
+            return false;
+        }
+        let all = nodes::all(registry);
+        let fit = if conduct.outcome == Outcome::Unschedulable {
+            Fit::none(&all)
+        } else {
+            nodes::fit(&all, pod)
+        };
+        let Some(node) = fit.choose(self.placed) else {
+            let now = registry.now();
+            let problem = fit.problem();
+            return registry.edit_status(key, &options(SCHEDULER), |pod| {
+                pod_status::note_scheduling(pod, Some(&problem), &now);
+            });
+        };
+        let Some(mut target) = registry.target_of(key) else {
+            return false;
+        };
+        target.subresource = Some("binding".to_owned());
+        let binding = json!({ "target": { "kind": "Node", "name": node } });
+        let worked = registry
+            .create(&target, binding, &options(SCHEDULER))
+            .is_ok();
+        self.placed += usize::from(worked);
+        worked
+    }
+
+    fn run(&mut self, registry: &mut Registry, key: &Key, pod: &Object, conduct: Conduct) -> Look {
+        let now = registry.timestamp();
+        let started = time(&pod["status"]["startTime"]).unwrap_or(now);
+        let (mut stage, mut wake) = Stage::of(pod, conduct, started, now);
+        let uid = object::uid(pod).to_owned();
+        let told = self.told.get(&uid).copied();
+        let is_new = pod["status"]["phase"] == "Pending" && !pod["status"]["startTime"].is_string();
+        match told {
+            // Somebody else wrote the status of a pod that was never seen.
+            None if !is_new => {
+                self.told.insert(uid, stage);
+                return Look {
+                    worked: false,
+                    wake,
+                };
+            }
+            None => {
+                let ordinary = object::elements(&pod["spec"], "initContainers")
+                    .any(|one| one["restartPolicy"] != "Always");
+                let ends = matches!(stage, Stage::Ended { .. });
+                if ordinary {
+                    (stage, wake) = (Stage::Initializing, None);
+                } else if ends {
+                    // Whoever watches sees that it has run.
+                    stage = Stage::Running {
+                        ready: true,
+                        gates_open: true,
+                    };
+                    wake = None;
+                }
+            }
+            Some(_) if has_ended(pod) => return Look::default(),
+            Some(told) if told == stage && has_observed(pod) => {
+                return Look {
+                    worked: false,
+                    wake,
+                };
+            }
+            Some(_) => {}
+        }
+        self.told.insert(uid, stage);
+        let place = Place {
+            now: registry.now(),
+            address: pod_status::address(self.addresses),
+        };
+        let worked = registry.edit_status(key, &options(KUBELET), |pod| {
+            pod_status::observe(pod, stage, &place);
         });
-        set_condition(&mut pod["status"]["conditions"], condition, now);
+        self.addresses += u32::from(worked && told.is_none());
+        Look { worked, wake }
+    }
+
+    /// Lets a pod go that has time to end: first it says how its containers ended.
+    fn end(&mut self, registry: &mut Registry, key: &Key, pod: &Object, conduct: Conduct) -> Look {
+        let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        if grace.unwrap_or_default() == 0 {
+            return Look::default();
+        }
+        let end = end_of(pod, conduct);
+        if let Some(end) = end.filter(|end| *end > registry.timestamp()) {
+            return Look {
+                worked: false,
+                wake: Some(end),
+            };
+        }
+        let was_seen = self.told.contains_key(object::uid(pod));
+        if was_seen && !has_ended(pod) {
+            let place = Place {
+                now: registry.now(),
+                address: String::new(),
+            };
+            // What is made to run to an end has not come to it.
+            let well = pod["spec"]["restartPolicy"] == "Always";
+            let stage = Stage::Ended {
+                well,
+                deadline: false,
+            };
+            let worked = registry.edit_status(key, &options(KUBELET), |pod| {
+                pod_status::observe(pod, stage, &place);
+            });
+            if worked {
+                return Look { worked, wake: None };
+            }
+        }
+        let options = DeleteOptions {
+            grace_seconds: Some(0),
+            expected_uid: Some(object::uid(pod).to_owned()),
+            ..delete_options()
+        };
+        let worked = registry
+            .target_of(key)
+            .is_some_and(|target| registry.delete(&target, &options).is_ok());
+        Look { worked, wake: None }
     }
 }
 
-/// The status of a container; one that ran already goes on.
-fn status(pod: &Value, list: &str, container: &Value, had: &Value, place: &Place) -> Value {
-    let Place { now, .. } = place;
-    let (name, image) = (&container["name"], &container["image"]);
-    let mut had = had.as_array().into_iter().flatten();
-    let had = had.find(|one| one["name"] == *name && one["image"] == *image);
-    if let Some(had) = had {
-        return had.clone();
-    }
-    let id = format!(
-        "containerd://{}-{}",
-        object::uid(pod),
-        name.as_str().unwrap_or_default()
-    );
-    let runs = list != "initContainers" || container["restartPolicy"] == "Always";
-    let state = if runs {
-        json!({ "running": { "startedAt": now } })
-    } else {
-        json!({ "terminated": {
-            "exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now,
-            "containerID": id,
-        } })
-    };
-    json!({
-        "name": name,
-        "image": image,
-        "imageID": image,
-        "containerID": id,
-        "ready": list != "ephemeralContainers",
-        "started": runs,
-        "restartCount": 0,
-        "state": state,
-        "lastState": {},
-    })
+/// Whether the status is of the pod as it is. One that somebody else wrote says nothing about it.
+fn has_observed(pod: &Value) -> bool {
+    let observed = pod["status"]["observedGeneration"].as_i64();
+    observed.is_none_or(|observed| observed == object::generation(pod))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn place(now: &str) -> Place {
-        Place {
-            now: now.to_owned(),
-            address: address(0),
-        }
-    }
-
-    fn pod() -> Value {
-        json!({
-            "metadata": { "uid": "u", "generation": 1 },
-            "spec": {
-                "containers": [{ "name": "c", "image": "a" }, { "name": "d", "image": "a" }],
-                "initContainers": [
-                    { "name": "i", "image": "a" },
-                    { "name": "s", "image": "a", "restartPolicy": "Always" },
-                ],
-            },
-            "status": { "phase": "Pending", "qosClass": "BestEffort" },
-        })
-    }
-
-    #[test]
-    fn addresses_differ() {
-        for (number, expected) in [
-            (0, "10.244.0.2"),
-            (252, "10.244.0.254"),
-            (253, "10.244.1.2"),
-            (253 * 256, "10.244.0.2"),
-        ] {
-            assert_eq!(address(number), expected);
-        }
-    }
-
-    #[test]
-    fn a_pod_that_waits_is_started() {
-        let mut pod = pod();
-        observe(&mut pod, &place("t"));
-        let status = &pod["status"];
-        assert_eq!(status["phase"], "Running");
-        assert_eq!(status["podIPs"], json!([{ "ip": "10.244.0.2" }]));
-        assert_eq!(status["startTime"], "t");
-        assert_eq!(status["qosClass"], "BestEffort");
-        assert_eq!(status["observedGeneration"], 1);
-        let ready = json!({
-            "type": "Ready", "status": "True", "lastProbeTime": null, "lastTransitionTime": "t",
-            "observedGeneration": 1,
-        });
-        assert_eq!(status["conditions"][4], ready);
-        let running = json!({ "running": { "startedAt": "t" } });
-        for container in object::elements(status, "containerStatuses") {
-            assert_eq!(
-                (&container["ready"], &container["state"]),
-                (&json!(true), &running)
-            );
-        }
-        let inits = &status["initContainerStatuses"];
-        assert_eq!(inits[0]["state"]["terminated"]["exitCode"], 0);
-        assert_eq!(inits[1]["state"], running);
-    }
-
-    #[test]
-    fn a_pod_with_gates_waits_on() {
-        let mut pod = pod();
-        pod["spec"]["schedulingGates"] = json!([{ "name": "g" }]);
-        let before = pod.clone();
-        observe(&mut pod, &place("t"));
-        assert_eq!(pod, before);
-    }
-
-    #[test]
-    fn a_change_is_seen_once_and_touches_what_it_concerns() {
-        let mut pod = pod();
-        observe(&mut pod, &place("t"));
-        let before = pod.clone();
-        observe(&mut pod, &place("u"));
-        assert_eq!(pod, before);
-        pod["metadata"]["generation"] = json!(2);
-        pod["spec"]["containers"][1]["image"] = json!("b");
-        observe(&mut pod, &place("u"));
-        let statuses = &pod["status"]["containerStatuses"];
-        assert_eq!(statuses[0], before["status"]["containerStatuses"][0]);
-        assert_eq!(statuses[1]["image"], "b");
-        assert_eq!(statuses[1]["state"]["running"]["startedAt"], "u");
-        assert_eq!(pod["status"]["observedGeneration"], 2);
-        assert_eq!(pod["status"]["startTime"], "t");
-    }
-
-    #[test]
-    fn a_status_that_somebody_else_wrote_is_left_alone() {
-        let mut pod = pod();
-        pod["status"]["phase"] = json!("Running");
-        let before = pod.clone();
-        observe(&mut pod, &place("t"));
-        assert_eq!(pod, before);
+fn options(manager: &str) -> WriteOptions {
+    WriteOptions {
+        manager: manager.to_owned(),
+        ..write_options()
     }
 }
