@@ -54,15 +54,20 @@ mod texts;
 mod write;
 
 pub use self::{
-    body::TrackedBody, refused::Refused, request::Verb, service::TrackedService,
-    settings::Settings, write::Write,
+    body::TrackedBody,
+    refused::{Deposed, Refused},
+    request::Verb,
+    service::TrackedService,
+    settings::Settings,
+    write::Write,
 };
 pub(crate) use self::{
     heard::{Ending, How, is_unavailable},
     request::OwnPatience,
     run::{
         InRun, Noted, Outbox, OwnRequest, Run, check_run, identity, in_run, in_run_now,
-        keeping_run, note_outboxes, noting_requests, requests_noted, sign_by_default,
+        keeping_run, note_outboxes, note_requests, noting_requests, requests_noted,
+        sign_by_default,
     },
     write::Known,
 };

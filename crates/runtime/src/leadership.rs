@@ -104,6 +104,15 @@ pub(crate) struct Term {
     origin: Instant,
     /// In nanoseconds since the origin. Nobody leads at the origin, so zero means never.
     until: Arc<AtomicU64>,
+    /// Which term it is, counted from 1.
+    number: Arc<AtomicU64>,
+}
+
+/// Lets work go on in the term in which it has begun, and in no other.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence {
+    term: Term,
+    number: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +138,20 @@ impl LeaderElection {
             identity: lease::unique_identity(),
             config: Config::default(),
         }
+    }
+
+    /// The same with a client that this makes for itself from the environment's configuration, in the pod's namespace.
+    ///
+    /// # Errors
+    ///
+    /// There is no configuration, or none that works.
+    pub async fn try_default(name: impl Into<String>) -> kube::Result<Self> {
+        let config = kube::Config::infer()
+            .await
+            .map_err(kube::Error::InferConfig)?;
+        let namespace = config.default_namespace.clone();
+        let client = crate::client::Tracked::client(config)?;
+        Ok(Self::new(client, &namespace, name))
     }
 
     /// Names this replica, in place of the program's and the host's names with a random part.
@@ -228,6 +251,16 @@ impl Leadership {
         self.command(Command::Idle);
     }
 
+    /// Until when this replica leads.
+    pub(crate) fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// What is known of the election, as it changes.
+    pub(crate) fn watch(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
     fn command(&self, command: Command) {
         // An election that is over takes no commands, which is what they are for.
         let _over = self.commands.send(command);
@@ -250,7 +283,23 @@ impl Term {
         Self {
             origin: Instant::now(),
             until: Arc::default(),
+            number: Arc::default(),
         }
+    }
+
+    /// A fence around work that begins at this moment. If this replica does not lead, nothing passes it until the
+    /// next term, which is another one.
+    pub(crate) fn fence(&self) -> Fence {
+        let number = self.number.load(Ordering::Acquire);
+        Fence {
+            term: self.clone(),
+            number,
+        }
+    }
+
+    /// Another term begins.
+    fn begin(&self) {
+        self.number.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether this replica leads at this moment.
@@ -272,5 +321,14 @@ impl Term {
         // Beyond what the clock can show is never.
         let never = || self.origin + std::time::Duration::from_secs(86400 * 365);
         self.origin.checked_add(since).unwrap_or_else(never)
+    }
+}
+
+// === impl Fence ===
+
+impl Fence {
+    /// Whether this replica still leads, and has not stopped to in between.
+    pub(crate) fn holds(&self) -> bool {
+        self.term.holds() && self.term.number.load(Ordering::Acquire) == self.number
     }
 }

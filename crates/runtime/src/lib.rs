@@ -21,6 +21,7 @@
 //!
 //! # Where to find what
 //!
+//! - [`Manager`] runs several controllers as one program, with leader election and an orderly end.
 //! - [`Controller`] runs a reconciler; [`Action`] says when to run it again, [`error_policy`] when
 //!   after an error, and [`Config`] bounds and paces it all.
 //! - [`watcher()`] is a reliable stream of what happens to the objects of a kind, and
@@ -45,9 +46,15 @@
 //! - **Under paused time.** Only tokio's clock is used, so a whole controller runs in a test with
 //!   `tokio::time::pause`.
 //!
+//! # Features
+//!
+//! - `server`: a [`Manager`] answers probes over HTTP.
+//! - `metrics`: it exposes what it measures on the same port.
+//! - `tracing-subscriber`: the time of a test in its log.
+//!
 //! # What it does not do yet
 //!
-//! Metrics are not there, and no manager: [`leadership`] elects a leader, and you stop the work when it is lost.
+//! Objects are not shared out among replicas: one works, and the others stand by.
 
 // T37: every example in the documents compiles, and runs where it asserts something.
 #[cfg(doctest)]
@@ -61,6 +68,7 @@
 #[doc = include_str!("../../../docs/guide/children.md")]
 #[doc = include_str!("../../../docs/guide/finalizers.md")]
 #[doc = include_str!("../../../docs/guide/several-controllers.md")]
+#[doc = include_str!("../../../docs/guide/production.md")]
 #[doc = include_str!("../../../docs/guide/testing.md")]
 mod documents {}
 
@@ -77,6 +85,7 @@ pub mod finalizer;
 mod identity;
 pub mod leadership;
 pub mod loops;
+pub mod manager;
 mod notes;
 mod predicate;
 pub mod prelude;
@@ -100,6 +109,7 @@ pub use self::{
     controller::{Action, Config, Controller, applier},
     finalizer::finalizer,
     identity::Identity,
+    manager::Manager,
     predicate::{Predicate, PredicateConfig, predicates},
     readable::readable,
     reflector::reflector,

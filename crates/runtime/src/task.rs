@@ -1,7 +1,7 @@
 //! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner; what
 //! has none ends by itself.
 
-use crate::client;
+use crate::{client, leadership::Fence};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, resume_unwind},
@@ -28,6 +28,7 @@ pub struct CancelableJoinHandle<T>(Task<T>);
 /// A future whose panic, or taking too long, is its result.
 pub(crate) struct Guarded<F> {
     future: Pin<Box<F>>,
+    fence: Option<Fence>,
     timeout: Option<(Duration, Pin<Box<Sleep>>)>,
 }
 
@@ -40,6 +41,8 @@ pub(crate) enum Completion<T> {
     Panicked(String),
     /// It did not end within this time.
     TimedOut(Duration),
+    /// The leadership that it needs was lost before its end, so it was not driven any further.
+    Deposed,
 }
 
 /// Where guarded futures are driven.
@@ -178,8 +181,16 @@ impl<F: Future> Guarded<F> {
     pub(crate) fn new(future: F, timeout: Option<Duration>) -> Self {
         Self {
             future: Box::pin(future),
+            fence: None,
             timeout: timeout.map(|limit| (limit, Box::pin(sleep(limit)))),
         }
+    }
+}
+
+impl<F> Guarded<F> {
+    /// The same, and it is driven no further than `fence` allows.
+    pub(crate) fn within(self, fence: Option<Fence>) -> Self {
+        Self { fence, ..self }
     }
 }
 
@@ -187,7 +198,14 @@ impl<F: Future> Future for Guarded<F> {
     type Output = Completion<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { future, timeout } = &mut *self;
+        let Self {
+            future,
+            fence,
+            timeout,
+        } = &mut *self;
+        if fence.as_ref().is_some_and(|fence| !fence.holds()) {
+            return Poll::Ready(Completion::Deposed);
+        }
         match catch(|| future.as_mut().poll(cx)) {
             Ok(Poll::Ready(value)) => return Poll::Ready(Completion::Returned(value)),
             Err(panic) => return Poll::Ready(Completion::Panicked(panic)),

@@ -16,6 +16,41 @@ pub struct Refused {
     store: String,
 }
 
+/// Why a write of a reconcile was not sent: this replica is not the leader any more, or not in the term in which the
+/// reconcile has begun.
+///
+/// It is the source of a [`kube::Error::Service`], and [transient](crate::ErrorClass::Transient). Nothing need be
+/// done about it: the run was cancelled, and its object is reconciled by whoever leads. See
+/// [`Manager`](crate::Manager).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not sent, because this replica leads no more")]
+pub struct Deposed(());
+
+/// Why a run must not write.
+pub(crate) enum Barred {
+    Refused(Refused),
+    Deposed(Deposed),
+}
+
+// === impl Deposed ===
+
+impl Deposed {
+    pub(super) const fn new() -> Self {
+        Self(())
+    }
+}
+
+// === impl Barred ===
+
+impl From<Barred> for kube::Error {
+    fn from(barred: Barred) -> Self {
+        match barred {
+            Barred::Refused(refused) => refused.into(),
+            Barred::Deposed(deposed) => Self::Service(Box::new(deposed)),
+        }
+    }
+}
+
 // === impl Refused ===
 
 impl Refused {

@@ -3,11 +3,12 @@
 use super::{
     heard::{Ending, Heard},
     log::{Begun, Log},
-    refused::Refused,
+    refused::{Barred, Deposed, Refused},
     request::Target,
     write::{Known, Write},
 };
 use crate::identity::Identity;
+use crate::leadership::Fence;
 use crate::reflector::{Reader, Registry, Status, reading, reading_now};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -52,6 +53,8 @@ pub(crate) struct Run {
     identity: Option<Identity>,
     /// Whether another one follows, though no watch may tell of a reason.
     followed: AtomicBool,
+    /// What its writes are bound to.
+    fence: Option<Fence>,
     /// Each once.
     outboxes: Mutex<Vec<Arc<dyn Outbox>>>,
 }
@@ -79,14 +82,11 @@ pub(crate) fn in_run_now<T>(run: Arc<Run>, f: impl FnOnce() -> T) -> T {
     reading_now(Arc::clone(&run.reader), || CURRENT.sync_scope(run, f))
 }
 
-/// Fails if the run that the caller works for may not write, since it has read an incomplete store. Whoever writes
-/// for a reconciler asks this, so that it holds with clients that are not tracked as well.
-pub(crate) fn check_run() -> Result<(), Refused> {
-    let incomplete = |run: &Arc<Run>| run.incomplete().map(|store| Refused::because_of(store));
-    match CURRENT.try_with(incomplete).ok().flatten() {
-        Some(refused) => Err(refused),
-        None => Ok(()),
-    }
+/// Fails if the run that the caller works for may not write, since it has read an incomplete store, or this replica
+/// leads no more. Whoever writes for a reconciler asks this, so that it holds with clients that are not tracked as
+/// well.
+pub(crate) fn check_run() -> Result<(), Barred> {
+    CURRENT.try_with(|run| run.may_write()).unwrap_or(Ok(()))
 }
 
 /// Drives `future` as a part of the run that the caller works for, if it does.
@@ -111,6 +111,12 @@ pub(crate) enum Noted {
     Tracked,
     /// It is, and somebody says.
     Settled,
+}
+
+/// Takes in what is known of the client that another task has sent requests through for this one.
+pub(crate) fn note_requests(noted: Noted) {
+    // Without the task-local nobody asks.
+    let _unasked = NOTED.try_with(|known| known.fetch_max(noted as u8, Relaxed));
 }
 
 /// What is known of the client that requests of this task went through.
@@ -171,12 +177,12 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// It is a write of a run that must not write.
+    /// It is a write of a run that must not write, because of what it has read or who leads.
     pub(super) fn begin<B>(
         run: Option<&Arc<Run>>,
         request: &Request<B>,
         settled: bool,
-    ) -> Result<Option<Self>, Refused> {
+    ) -> Result<Option<Self>, Barred> {
         let Some(run) = run.map(Arc::clone) else {
             let noted = if settled {
                 Noted::Settled
@@ -189,10 +195,10 @@ impl Recording {
         };
         let target = Target::of(request);
         if target.is_some()
-            && let Some(store) = run.incomplete()
+            && let Err(barred) = run.may_write()
         {
             run.refused.store(true, Relaxed);
-            return Err(Refused::because_of(store));
+            return Err(barred);
         }
         run.requests.fetch_add(1, Relaxed);
         let recording = target.map(|target| Self::of(Arc::clone(&run), target));
@@ -231,6 +237,26 @@ impl Run {
     /// The same in the name of a program.
     pub(crate) fn named(self, identity: Option<Identity>) -> Self {
         Self { identity, ..self }
+    }
+
+    /// The same, bound to a term of leadership.
+    pub(crate) fn within(self, fence: Option<Fence>) -> Self {
+        Self { fence, ..self }
+    }
+
+    fn may_write(&self) -> Result<(), Barred> {
+        if let Some(store) = self.incomplete() {
+            return Err(Barred::Refused(Refused::because_of(store)));
+        }
+        self.check_term()
+    }
+
+    /// Fails if it is bound to a term of leadership that is over.
+    pub(super) fn check_term(&self) -> Result<(), Barred> {
+        match &self.fence {
+            Some(fence) if !fence.holds() => Err(Barred::Deposed(Deposed::new())),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// In whose name it writes, if its controller was told.

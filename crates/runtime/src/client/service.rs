@@ -100,6 +100,7 @@ where
         Box::pin(async move {
             sender.sign(&mut request);
             let run = Run::current();
+            let writer = run.clone().filter(|_| *request.method() != Method::GET);
             let recording = Recording::begin(run.as_ref(), &request, settled);
             let mut recording = recording.map_err(kube::Error::from)?;
             let flight = run.map(|run| Flight::begin(run, &request));
@@ -119,6 +120,10 @@ where
                         Err(_) => inner.lock().await,
                     };
                     let ready = inner.ready().await.map_err(Into::into)?;
+                    if let Some(run) = &writer {
+                        // It may have waited for long.
+                        run.check_term().map_err(kube::Error::from)?;
+                    }
                     ready.call(request)
                 };
                 answer.await.map_err(Into::into)

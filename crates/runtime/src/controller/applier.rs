@@ -80,6 +80,7 @@ where
         readiness: Readiness::default(),
         histories: Histories::default(),
         recorder: None,
+        service: None,
     };
     // The clock starts at the first poll, which happens in a runtime.
     stream::once(async move { Driver::new(setup, InPlace, hooks) }).flat_map(Driver::into_stream)

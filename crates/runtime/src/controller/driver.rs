@@ -3,6 +3,7 @@
 //!
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
+mod duty;
 mod life;
 mod loops;
 mod reads;
@@ -19,7 +20,12 @@ use self::{
     writes::Writes,
 };
 use super::{
-    Action, Config, Error, cover::Covers, history::Histories, readiness::Readiness, reason::Cause,
+    Action, Config, Error,
+    cover::Covers,
+    history::Histories,
+    readiness::Readiness,
+    reason::Cause,
+    service::{Service, Stop},
     source::Signal,
 };
 use crate::{
@@ -71,15 +77,6 @@ const EVENTS_PER_TURN: usize = 64;
 /// How long a controller that stops waits for what its runs have left to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a controller is told to stop.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Stop {
-    /// Start nothing more, and end when the runs have ended.
-    Gracefully,
-    /// End at once and drop the runs.
-    Now,
-}
-
 /// What the user hands to `run`.
 pub(super) struct Hooks<R, P, Ctx> {
     pub(super) reconciler: R,
@@ -109,6 +106,8 @@ where
     pub(super) histories: Histories,
     /// Who tells of loops, besides the log.
     pub(super) recorder: Option<Recorder>,
+    /// What its manager wants of it.
+    pub(super) service: Option<Service>,
 }
 
 /// Signals, each with the number of the source that it comes from. The queue errors are of type
@@ -140,6 +139,7 @@ where
     hooks: Hooks<R, P, Ctx>,
     readiness: Readiness,
     histories: Histories,
+    service: Option<Service>,
     stops: SelectAll<BoxStream<'static, Stop>>,
     /// What the sources say; `None` when no source is left.
     intake: Option<ReadyChunks<I>>,
@@ -210,6 +210,8 @@ enum Event<E, Q> {
     Overdue,
     /// Caches are waited for so long that somebody should hear of it.
     WaitIsLong,
+    /// The manager wants something else.
+    DutyChanged,
 }
 
 // === impl Running ===
@@ -251,6 +253,7 @@ where
             readiness,
             histories,
             recorder,
+            service,
         } = setup;
         let origin = Instant::now();
         histories.begin(origin);
@@ -265,6 +268,7 @@ where
             hooks,
             readiness,
             histories,
+            service,
             stops,
             intake: Some(intake.ready_chunks(BATCH)),
             unsynced,
@@ -359,6 +363,8 @@ where
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
+        let (counts, oldest) = (self.queue.counts(), self.queue.oldest_ready());
+        self.histories.meter().queued(counts, oldest, self.origin);
         // Runs go first, but those that end at once must not hide what sources say. One look at these takes in many
         // signals, so that it is seldom needed.
         self.unheard += 1;
@@ -380,9 +386,17 @@ where
         };
         let covers = Arc::clone(self.writes.covers());
         let bell = self.reads.bell();
+        let service = &mut self.service;
+        let duty = async {
+            match service {
+                Some(service) => service.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             Some(stop) = self.stops.next() => Event::Stop(stop),
+            () = duty => Event::DutyChanged,
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
             () = sleep_until(deadline), if self.deadline.is_some() => Event::Overdue,
@@ -402,6 +416,7 @@ where
                     self.take_in(source, signal);
                 }
             }
+            Event::Finished(key, Completion::Deposed) => self.depose(&key),
             Event::Finished(key, completion) => self.finish(&key, completion),
             Event::Woken => self.wake = None,
             // What follows from it is done before anything is started.
@@ -413,6 +428,7 @@ where
                 self.queue.drain(now);
             }
             Event::WaitIsLong => self.tell_waiting(),
+            Event::DutyChanged => self.take_up_duty(),
             Event::Stop(Stop::Gracefully) => {
                 self.tell_stopping(false);
                 self.close();

@@ -40,8 +40,8 @@ pub enum Error<ReconcilerErr: 'static, QueueErr: 'static> {
     ReconcileTimeout(Duration, Box<ObjectRef<DynamicObject>>),
 
     /// A reconcile was still running when the controller had to stop: when
-    /// [`Config::shutdown_timeout`](super::Config::shutdown_timeout) was over, or at a second
-    /// signal. It was dropped at its next `await`. What it has left undone is found by the
+    /// [`Config::shutdown_timeout`](super::Config::shutdown_timeout) was over, at a second
+    /// signal, or because this replica leads no more. It was dropped at its next `await`. What it has left undone is found by the
     /// first reconcile after the next start.
     ReconcileCancelled(Box<ObjectRef<DynamicObject>>),
 }

@@ -3,7 +3,7 @@
 use super::{
     counts::Counts,
     history::{Explanation, Histories},
-    source::{self, Source},
+    source::{self, Draft, Source},
 };
 use crate::{
     reflector::{ObjectKey, ObjectRef},
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 ///
 /// When the controller has stopped, nothing happens any more.
 pub struct Handle<K: Resource> {
-    sources: mpsc::UnboundedSender<Source>,
+    sources: mpsc::UnboundedSender<Draft>,
     histories: Histories,
     dyntype: K::DynamicType,
 }
@@ -39,7 +39,7 @@ where
     K::DynamicType: Clone,
 {
     pub(super) fn new(
-        sources: mpsc::UnboundedSender<Source>,
+        sources: mpsc::UnboundedSender<Draft>,
         histories: Histories,
         dyntype: K::DynamicType,
     ) -> Self {
@@ -111,16 +111,16 @@ where
         I: 'static + IntoIterator<Item = ObjectRef<K>>,
     {
         let relate = move |other| source::keys(mapper(other));
-        self.add(Source::of_related_watch(api, wc, dyntype, relate));
+        self.add(Draft::of_related_watch(api, wc, dyntype, relate));
     }
 
     /// See [`Controller::reconcile_on`](super::Controller::reconcile_on).
     pub fn reconcile_on(&self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) {
         let signals = trigger.map(|reference| source::requested(&reference));
-        self.add(Source::of_signals("reconcile_on", signals));
+        self.add(Source::of_signals("reconcile_on", signals).into());
     }
 
-    fn add(&self, source: Source) {
+    fn add(&self, source: Draft) {
         // A controller that has stopped takes nothing in, as the type says.
         drop(self.sources.send(source));
     }

@@ -3,6 +3,7 @@
 use super::{
     counts::{Counters, Counts},
     cover::{self, Unseen},
+    meter::Meter,
     reason::{Cause, describe},
 };
 use crate::{client::Write, reflector::ObjectKey};
@@ -104,6 +105,7 @@ pub struct Next {
 pub(super) struct Histories {
     state: Arc<Mutex<State>>,
     counters: Arc<Counters>,
+    meter: Arc<Meter>,
 }
 
 #[derive(Default)]
@@ -157,6 +159,22 @@ pub(super) struct Standing {
 // === impl Histories ===
 
 impl Histories {
+    pub(super) fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// How long the run has been going on that runs for the longest time, of those that are remembered.
+    pub(super) fn longest_running(&self) -> Duration {
+        let state = self.lock();
+        let running = state.objects.values().filter_map(|history| history.running);
+        let first = running.min();
+        let now = state.origin.map(|origin| Time::ORIGIN + origin.elapsed());
+        match (first, now) {
+            (Some(first), Some(now)) => now.since(first),
+            _ => Duration::ZERO,
+        }
+    }
+
     pub(super) fn begin(&self, origin: Instant) {
         self.lock().origin = Some(origin);
     }

@@ -1,8 +1,8 @@
 //! Drives the sources of a controller and gathers what they say.
 
 use super::{
-    cover::Covers,
-    source::{Signal, Source},
+    shared::Joint,
+    source::{Draft, Signal, Source},
 };
 use crate::{
     client::{self, Noted},
@@ -33,12 +33,10 @@ pub(super) struct Intake {
     signals: mpsc::Receiver<(usize, Signal)>,
     /// For sources that join; `None` when none can any more.
     sender: Option<mpsc::Sender<(usize, Signal)>>,
-    joining: mpsc::UnboundedReceiver<Source>,
+    joining: mpsc::UnboundedReceiver<Draft>,
     tasks: Vec<Task<()>>,
-    /// Where the caches of sources are entered.
-    covers: Arc<Covers>,
-    /// Where it is noted which stores they read.
-    registry: Arc<Registry>,
+    /// Where the caches of sources are entered, and it is noted which stores they read.
+    joint: Joint,
     pauses: Option<Pauses>,
     /// How sources are told that the server may answer again.
     back: Arc<Notify>,
@@ -55,12 +53,11 @@ pub(super) struct Pauses(Arc<Mutex<dyn Backoff>>);
 impl Intake {
     /// Starts the sources. Must be called in a tokio runtime.
     pub(super) fn start(
-        sources: Vec<Source>,
-        joining: mpsc::UnboundedReceiver<Source>,
+        sources: Vec<Draft>,
+        joining: mpsc::UnboundedReceiver<Draft>,
         pauses: Option<Pauses>,
-        covers: Arc<Covers>,
+        joint: Joint,
         back: Arc<Notify>,
-        registry: Arc<Registry>,
     ) -> Self {
         let (sender, signals) = mpsc::channel(SIGNALS);
         let mut intake = Self {
@@ -68,8 +65,7 @@ impl Intake {
             sender: Some(sender),
             joining,
             tasks: Vec::new(),
-            covers,
-            registry,
+            joint,
             pauses,
             back,
             told: Arc::new(Once::new()),
@@ -81,19 +77,20 @@ impl Intake {
     }
 
     /// Starts a source and gives it its number.
-    fn join(&mut self, mut source: Source) -> usize {
-        let number = self.covers.number();
+    fn join(&mut self, draft: Draft) -> usize {
+        let mut source = draft.start(&self.joint);
+        let number = self.joint.covers.number();
         if let Some(store) = &source.store {
-            self.registry.know(store);
+            self.joint.registry.know(store);
         }
         if let Some(cover) = source.cover.take() {
-            self.covers.add(number, cover);
+            self.joint.covers.add(number, cover);
         }
         if let Some(sender) = self.sender.clone() {
             let told = Arc::clone(&self.told);
-            let registry = Arc::clone(&self.registry);
+            let registry = Arc::clone(&self.joint.registry);
             let forward = forward(number, source, sender, self.pauses.clone(), told, registry);
-            let reader = Reader::of_source(Arc::clone(&self.registry));
+            let reader = Reader::of_source(Arc::clone(&self.joint.registry));
             let forward = reading(Arc::new(reader), client::noting_requests(forward));
             let forward = recovery::told_by(Arc::clone(&self.back), forward);
             self.tasks.push(task::start(forward));

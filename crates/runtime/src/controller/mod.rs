@@ -11,11 +11,14 @@ mod finalizer;
 mod handle;
 mod history;
 mod intake;
+mod meter;
 mod readiness;
 mod ready_condition;
 mod reason;
 mod relation;
 mod scope;
+mod service;
+mod shared;
 mod source;
 mod teller;
 mod tracking;
@@ -24,10 +27,12 @@ mod unreachable;
 
 use self::{
     cover::Covers,
-    driver::{Driver, Hooks, Setup, Stop},
+    driver::{Driver, Hooks, Setup},
     history::Histories,
     intake::{Intake, Pauses},
-    source::{Filter, Input, Primary, Signal, Source, filtered},
+    service::{Service, Stop},
+    shared::Joint,
+    source::{Draft, Filter, Input, Primary, Signal, Source, filtered},
     teller::Teller,
 };
 use crate::{
@@ -63,6 +68,15 @@ pub use self::{
     ready_condition::StatusConditions,
     reason::{ReconcileReason, ReconcileRequest},
     trigger::{trigger_owners, trigger_self, trigger_with},
+};
+#[cfg(feature = "metrics")]
+pub(crate) use self::{
+    meter::{BOUNDS, Ended, REASONS},
+    shared::Tallied,
+};
+pub(crate) use self::{
+    service::{About, Duty, Leading, Stage, Surroundings, managed},
+    shared::Watches,
 };
 
 /// Runs a reconciler for each object of a kind whenever something about it may have changed.
@@ -144,7 +158,7 @@ where
     dyntype: K::DynamicType,
     config: Config,
     /// All sources but the first.
-    sources: Vec<Source>,
+    sources: Vec<Draft>,
     stops: SelectAll<stream::BoxStream<'static, Stop>>,
     readiness: Readiness,
     histories: Histories,
@@ -152,10 +166,7 @@ where
     identity: Option<Identity>,
     pauses: Option<Pauses>,
     /// How sources join; the controller itself must not keep the second end of it open.
-    joining: (
-        mpsc::UnboundedSender<Source>,
-        mpsc::UnboundedReceiver<Source>,
-    ),
+    joining: (mpsc::UnboundedSender<Draft>, mpsc::UnboundedReceiver<Draft>),
 }
 
 // === impl Controller ===
@@ -528,7 +539,7 @@ where
         I::IntoIter: Send,
     {
         let relate = move |other| source::keys(mapper(other));
-        self.source(Source::of_related_watch(api, wc, dyntype, relate))
+        self.source(Draft::of_related_watch(api, wc, dyntype, relate))
     }
 
     /// The same as [`watches`](Self::watches), for objects that a stream delivers.
@@ -649,8 +660,8 @@ where
         self
     }
 
-    fn source(mut self, source: Source) -> Self {
-        self.sources.push(source);
+    fn source(mut self, source: impl Into<Draft>) -> Self {
+        self.sources.push(source.into());
         self
     }
 
@@ -698,7 +709,7 @@ where
             dyntype,
             config,
             sources,
-            stops,
+            mut stops,
             readiness,
             histories,
             recorder,
@@ -709,45 +720,51 @@ where
         let recorder = recorder.recorder(identity.as_ref());
         let config = Config { identity, ..config };
         let covers = Arc::<Covers>::default();
-        let mut all = match primary {
-            Input::Watch(primary) => {
-                vec![primary.source(filter, config.managed_fields, &covers)]
-            }
+        let mut all: Vec<Draft> = match primary {
+            Input::Watch(primary) => vec![primary.draft(filter, config.managed_fields)],
             Input::Stream(objects) => {
                 let objects = filtered(objects, filter);
                 vec![
-                    Source::of_store(store.clone()),
-                    Source::of_objects::<K, _>(objects, &dyntype),
+                    Source::of_store(store.clone()).into(),
+                    Source::of_objects::<K, _>(objects, &dyntype).into(),
                 ]
             }
             Input::SharedStream(objects) => {
                 let objects = filtered(objects, filter).map(Ok);
                 vec![
-                    Source::of_store(store.clone()),
-                    Source::of_objects::<K, _>(objects, &dyntype),
+                    Source::of_store(store.clone()).into(),
+                    Source::of_objects::<K, _>(objects, &dyntype).into(),
                 ]
             }
         };
         all.extend(sources);
+        let surroundings = Surroundings::enter(|| About {
+            kind: K::kind(&dyntype).into_owned(),
+            readiness: readiness.clone(),
+            histories: histories.clone(),
+        });
+        if let Some(surroundings) = &surroundings {
+            stops.push(surroundings.stops().boxed());
+            all.extend(surroundings.watches.awaited().into_iter().map(Draft::from));
+        }
         for (number, source) in all.iter().enumerate() {
             readiness.join(number, source.label.clone(), source.syncs);
         }
         let unsynced = (0..all.len()).collect();
-        let back = Arc::<Notify>::default();
+        let watches = surroundings.as_ref().map(|one| one.watches.clone());
+        let back: Arc<Notify> = watches.as_ref().map(Watches::back).unwrap_or_default();
         let registry = Arc::<Registry>::default();
+        let joint = Joint {
+            covers: Arc::clone(&covers),
+            registry: Arc::clone(&registry),
+            watches,
+        };
         Setup {
             store,
             dyntype,
             config,
             unsynced,
-            intake: Intake::start(
-                all,
-                joining,
-                pauses,
-                Arc::clone(&covers),
-                Arc::clone(&back),
-                Arc::clone(&registry),
-            ),
+            intake: Intake::start(all, joining, pauses, joint, Arc::clone(&back)),
             back,
             covers,
             registry,
@@ -755,6 +772,7 @@ where
             readiness,
             histories,
             recorder,
+            service: surroundings.and_then(|one| one.leading).map(Service::new),
         }
     }
 }

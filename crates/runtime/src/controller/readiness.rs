@@ -29,6 +29,8 @@ pub struct SourceStatus {
     pub synced: bool,
     /// The latest error, until the server accepts a watch again.
     pub last_error: Option<String>,
+    /// Whether the server does not serve the kind, as of that error: its definition is missing.
+    pub not_served: bool,
 }
 
 /// A run that holds one of a controller's slots and does not end.
@@ -41,6 +43,8 @@ pub struct StuckRun {
     pub running_for: Duration,
     /// What it waited for then: the requests that were under way, as `PATCH /api/v1/... for 61s`.
     pub waits_for: Vec<String>,
+    /// Whether that is an answer of the API server, or may be: requests of a client that is not tracked are not known.
+    pub asks_server: bool,
 }
 
 // === impl StuckRun ===
@@ -51,6 +55,7 @@ impl fmt::Display for StuckRun {
             object,
             running_for,
             waits_for,
+            asks_server: _,
         } = self;
         let seconds = running_for.as_secs();
         write!(
@@ -100,6 +105,7 @@ impl Readiness {
             name,
             synced: !syncs,
             last_error: None,
+            not_served: false,
         };
         self.lock().insert(source, status);
     }

@@ -272,6 +272,8 @@ where
                 }
             }
         }
+        // It has no fence of its own, and if it had, whoever leads would write the condition.
+        Completion::Deposed => return None,
         Completion::Panicked(panic) => backing_off(format!("The reconcile panicked: {panic}")),
         Completion::TimedOut(limit) => {
             backing_off(format!("The reconcile did not end within {limit:?}."))
@@ -295,6 +297,7 @@ fn concluded<E>(
         Completion::Returned(Err(error)) => Ending::Failed(error),
         Completion::Panicked(panic) => Ending::Panicked(panic),
         Completion::TimedOut(limit) => Ending::TimedOut(limit),
+        Completion::Deposed => Ending::Panicked("leadership was lost".into()),
     };
     Err(Failure { ending, rest })
 }

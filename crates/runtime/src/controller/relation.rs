@@ -4,8 +4,8 @@
 //! object vanishes while nobody looked, and it costs no copy of the object.
 
 use super::{
-    cover::View,
-    source::{self, EventVersion, Happened, Signal, Source},
+    cover::{Cover, View},
+    source::{self, Draft, EventVersion, Happened, Signal, Source},
 };
 use crate::{
     progress::Progress,
@@ -46,9 +46,9 @@ struct Relation {
     concerns: Arc<[ObjectKey]>,
 }
 
-// === impl Source ===
+// === impl Draft ===
 
-impl Source {
+impl Draft {
     /// A watch of objects that have to do with those of the controller. `relate` names the latter.
     pub(super) fn of_related_watch<Child>(
         api: Api<Child>,
@@ -60,8 +60,50 @@ impl Source {
         Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Clone,
     {
-        let relations = Arc::new(Relations::<Child>::new(dyntype));
-        let (label, cover) = source::watched(&api, &config, relations.clone(), Progress::default());
+        let (watched, of) = (api.clone(), config.clone());
+        Self::of_watch(&watched, &of, move |joint| {
+            let relations = Arc::new(Relations::<Child>::new(dyntype));
+            let progress = Progress::default();
+            let (label, cover) = source::watched(&api, &config, relations.clone(), progress);
+            match &joint.watches {
+                Some(watches) => {
+                    let related = Related {
+                        relations,
+                        relate,
+                        cover,
+                        label,
+                    };
+                    watches.related(&api, &config, related, joint)
+                }
+                None => Source::of_relations(api, config, relations, relate, (label, cover)),
+            }
+        })
+    }
+}
+
+/// What a watch of related objects is about.
+pub(super) struct Related<Child: Resource, F> {
+    pub(super) relations: Arc<Relations<Child>>,
+    pub(super) relate: F,
+    pub(super) cover: Cover,
+    pub(super) label: String,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// The same with a watch of its own.
+    fn of_relations<Child>(
+        api: Api<Child>,
+        config: watcher::Config,
+        relations: Arc<Relations<Child>>,
+        relate: impl Fn(Child) -> Vec<ObjectKey> + Send + 'static,
+        (label, cover): (String, Cover),
+    ) -> Self
+    where
+        Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        Child::DynamicType: Clone,
+    {
         let observations = watcher::observe(api, config, cover.progress.clone());
         let signals = observations.flat_map(move |observation| {
             stream::iter(match observation {

@@ -186,6 +186,9 @@ impl Elector {
     }
 
     fn publish(&mut self, outputs: &[Output]) {
+        for _ in outputs.iter().filter(|output| **output == Output::Leads) {
+            self.term.begin();
+        }
         // Asking for the time comes first: whoever wakes up sees it.
         self.term.set(self.machine.leads_until());
         for output in outputs {

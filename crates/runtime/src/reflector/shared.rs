@@ -11,14 +11,17 @@ use super::{
     versions::Versions,
 };
 use homeostat_core::cache::{Cache, Change};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// What a writer and its readers share.
 pub(super) struct Shared<K: Lookup> {
     pub(super) dyntype: K::DynamicType,
-    pub(super) state: RwLock<State<K>>,
+    state: RwLock<State<K>>,
     /// Its progress is that of the objects: they are up to date as of the latest version among them, at least.
-    pub(super) status: Arc<Status>,
+    status: Arc<Status>,
+    /// The store that this one has become a part of: whoever reads this one, reads that one. It is set under the
+    /// lock of the state.
+    joined: OnceLock<Arc<Self>>,
 }
 
 /// What the lock of a store guards.
@@ -93,9 +96,66 @@ impl<K: Lookup> State<K> {
 // === impl Shared ===
 
 impl<K: Lookup> Shared<K> {
+    pub(super) fn new(dyntype: K::DynamicType, state: State<K>, status: Status) -> Self {
+        Self {
+            dyntype,
+            state: RwLock::new(state),
+            status: Arc::new(status),
+            joined: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn status(&self) -> &Arc<Status> {
+        match self.joined.get() {
+            Some(other) => other.status(),
+            None => &self.status,
+        }
+    }
+
+    /// Whether it has become a part of another one.
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined.get().is_some()
+    }
+
+    /// Makes this one, which has no objects yet, a part of `other`: all who read or follow it see what is in `other`.
+    pub(super) fn join(&self, other: &Arc<Self>) {
+        let mut state = self.write();
+        if self.is_joined() || std::ptr::eq(self, &raw const **other) {
+            return;
+        }
+        let mut target = other.write();
+        let added = |(key, obj): (&ObjectKey, &Snapshot<K>)| Change::Added {
+            key: key.clone(),
+            new: obj.clone(),
+        };
+        let all: Vec<ObjectChange<K>> = target.objects.iter().map(added).collect();
+        for index in state.indexes.drain(..) {
+            if let Some(index) = index.upgrade() {
+                index.take_in(&all);
+            }
+            target.indexes.push(index);
+        }
+        for subscriber in state.subscribers.drain(..) {
+            let Some(mailbox) = subscriber.upgrade() else {
+                continue;
+            };
+            let objects = target.objects.iter();
+            mailbox.put(objects.map(|(key, obj)| (key.clone(), Arc::clone(&obj.0), false)));
+            if target.closed {
+                mailbox.close();
+            }
+            target.subscribers.push(subscriber);
+        }
+        drop(target);
+        // It was looked at under the same lock, so nobody else has set it.
+        let _set = self.joined.set(Arc::clone(other));
+        drop(state);
+        self.status.set_joined();
+    }
+
     /// Tells whoever this task reads for.
     pub(super) fn note(&self, uses: Use) {
-        reads::note(&self.status, uses, || {
+        reads::note(self.status(), uses, || {
             let mut state = self.write();
             let State {
                 versions, objects, ..
@@ -109,11 +169,25 @@ impl<K: Lookup> Shared<K> {
 /// A panic of a reader's predicate leaves the objects whole, so a poisoned lock is as good as any.
 impl<K: Lookup> Shared<K> {
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State<K>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match self.joined.get() {
+            None => state,
+            Some(other) => {
+                drop(state);
+                other.read()
+            }
+        }
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, State<K>> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match self.joined.get() {
+            None => state,
+            Some(other) => {
+                drop(state);
+                other.write()
+            }
+        }
     }
 }
 

@@ -30,12 +30,14 @@ pub(crate) struct Status {
 }
 
 /// How a store is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
     /// Whether the first list is complete.
     pub(crate) ready: bool,
     /// Whether its writer is gone, so that it stays as it is.
     pub(crate) closed: bool,
+    /// Whether it has become a part of another store, so that nothing happens here any more.
+    pub(crate) joined: bool,
     /// Why what fills it does not work at present.
     pub(crate) error: Option<Arc<str>>,
 }
@@ -149,6 +151,13 @@ impl Status {
         }
     }
 
+    /// Takes in that the store has become a part of another one.
+    pub(super) fn set_joined(&self) {
+        if self.change(|condition| condition.joined = true) {
+            self.tell();
+        }
+    }
+
     /// Takes in that what fills the store works, or why it does not.
     pub(super) fn set_error(&self, error: Option<Arc<str>>) {
         if self.change(|condition| condition.error = error) {
@@ -178,8 +187,7 @@ impl Status {
         self.condition.send_if_modified(|condition| {
             let before = condition.clone();
             change(condition);
-            (before.ready, before.closed, before.error)
-                != (condition.ready, condition.closed, condition.error.clone())
+            before != *condition
         })
     }
 

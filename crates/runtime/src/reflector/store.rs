@@ -22,7 +22,7 @@ use kube::{
 use std::{
     fmt::{self, Debug},
     hash::Hash,
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 pub(crate) use super::snapshot::{ObjectChange, Snapshot};
@@ -165,11 +165,7 @@ where
         };
         let status = Status::new(&K::group(&dyntype), &K::plural(&dyntype));
         Self {
-            shared: Arc::new(Shared {
-                dyntype,
-                state: RwLock::new(state),
-                status: Arc::new(status),
-            }),
+            shared: Arc::new(Shared::new(dyntype, state, status)),
             changes: Vec::new(),
             origin: None,
             failing: false,
@@ -223,18 +219,24 @@ where
             InitApply(obj) => state.objects.stage(ObjectKey::of(&obj), snapshot(obj)),
             InitDone => {
                 state.objects.commit(changes);
-                self.shared.status.set_ready();
+                self.shared.status().set_ready();
             }
         }
         state.tell(changes);
         let latest = listed.then(|| state.latest());
         drop(state);
         match (latest, reached) {
-            (Some(latest), _) => self.shared.status.progress.listed(latest),
-            (None, Some(reached)) => self.shared.status.progress.reached(reached),
+            (Some(latest), _) => self.shared.status().progress.listed(latest),
+            (None, Some(reached)) => self.shared.status().progress.reached(reached),
             (None, None) => {}
         }
         self.changes.drain(..)
+    }
+
+    /// Makes this store, which is empty yet, a part of `other`: all who read or follow this one see what is in
+    /// that one.
+    pub(crate) fn join(self, other: &Store<K>) {
+        self.shared.join(&other.shared);
     }
 
     /// Takes in which watches what fills the store comes from.
@@ -254,14 +256,14 @@ where
             if let Heard::One(origin) = &heard {
                 self.origin = Some(Arc::clone(origin));
             }
-            self.shared.status.heard(heard);
+            self.shared.status().heard(heard);
         }
     }
 
     /// Takes in that what fills the store works.
     pub(crate) fn works(&mut self) {
         if std::mem::replace(&mut self.failing, false) {
-            self.shared.status.set_error(None);
+            self.shared.status().set_error(None);
         }
     }
 
@@ -284,7 +286,7 @@ where
         if !matches!(error, watcher::Error::Undecodable(_)) {
             self.failing = true;
             let text = error.to_string().into();
-            self.shared.status.set_error(Some(text));
+            self.shared.status().set_error(Some(text));
         }
         self.changes.drain(..)
     }
@@ -295,6 +297,9 @@ where
     K::DynamicType: Eq + Hash,
 {
     fn drop(&mut self) {
+        if self.shared.is_joined() {
+            return;
+        }
         let mut state = self.shared.write();
         state.closed = true;
         for mailbox in state.subscribers.drain(..) {
@@ -303,7 +308,7 @@ where
             }
         }
         drop(state);
-        self.shared.status.close();
+        self.shared.status().close();
     }
 }
 
@@ -342,13 +347,12 @@ where
     /// [`WriterDropped`] if that can no longer happen.
     pub async fn wait_until_ready(&self) -> Result<(), WriterDropped> {
         self.note_use();
-        let status = self.status();
-        let condition = status.wait_for(|condition| condition.ready || condition.closed);
-        let condition = condition.await;
+        let is_known = |condition: &Condition| condition.ready || condition.closed;
+        let condition = self.wait_for(is_known).await;
         if condition.ready {
             Ok(())
         } else {
-            Err(WriterDropped::of(status, condition))
+            Err(WriterDropped::of(self.status(), condition))
         }
     }
 
@@ -376,15 +380,29 @@ where
     /// [`reflect`](crate::WatchStreamExt::reflect) fills, and of a controller's own.
     pub async fn wait_until_ready_or_failed(&self) -> Result<(), FirstListError> {
         self.note_use();
-        let status = self.status();
-        let condition = status
-            .wait_for(|condition| condition.ready || condition.closed || condition.error.is_some());
-        match condition.await {
+        let is_known = |condition: &Condition| {
+            condition.ready || condition.closed || condition.error.is_some()
+        };
+        match self.wait_for(is_known).await {
             Condition { ready: true, .. } => Ok(()),
-            condition if condition.closed => Err(WriterDropped::of(status, condition).into()),
+            condition if condition.closed => {
+                Err(WriterDropped::of(self.status(), condition).into())
+            }
             condition => Err(FirstListError::Failed {
                 error: condition.error.as_deref().unwrap_or_default().to_owned(),
             }),
+        }
+    }
+
+    /// Waits until the store, or the one that it becomes a part of meanwhile, is in a condition like this.
+    async fn wait_for(&self, is_it: impl Fn(&Condition) -> bool) -> Condition {
+        loop {
+            let status = Arc::clone(self.status());
+            let condition = status.wait_for(|condition| condition.joined || is_it(condition));
+            let condition = condition.await;
+            if !condition.joined {
+                return condition;
+            }
         }
     }
 
@@ -559,7 +577,7 @@ where
 
     /// What is known of it besides its objects.
     pub(crate) fn status(&self) -> &Arc<Status> {
-        &self.shared.status
+        self.shared.status()
     }
 
     /// Whether the first list is complete.

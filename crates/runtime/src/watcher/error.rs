@@ -73,9 +73,45 @@ struct Unanswered {
     trouble: Trouble,
 }
 
+/// What an error said to another follower of the same watch.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Retold(String);
+
 // === impl Error ===
 
 impl Error {
+    /// An error that says the same, for one more follower of the same watch. Errors of kube's client cannot be
+    /// copied; what they said is kept.
+    pub(crate) fn retold(&self) -> Self {
+        let retold = |error: &kube::Error| match error {
+            kube::Error::Api(status) => kube::Error::Api(status.clone()),
+            other => kube::Error::Service(Box::new(Retold(said(other)))),
+        };
+        match self {
+            Self::InitialListFailed(error) => Self::InitialListFailed(retold(error)),
+            Self::WatchStartFailed(error) => Self::WatchStartFailed(retold(error)),
+            Self::WatchError(status) => Self::WatchError(status.clone()),
+            Self::WatchFailed(error) => Self::WatchFailed(retold(error)),
+            Self::NoResourceVersion => Self::NoResourceVersion,
+            Self::Undecodable(object) => Self::Undecodable(object.clone()),
+        }
+    }
+
+    /// Whether the server does not serve the kind that was asked for.
+    pub(crate) fn is_not_served(&self) -> bool {
+        match self {
+            Self::InitialListFailed(kube::Error::Api(status))
+            | Self::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+            Self::InitialListFailed(_)
+            | Self::WatchStartFailed(_)
+            | Self::WatchError(_)
+            | Self::WatchFailed(_)
+            | Self::NoResourceVersion
+            | Self::Undecodable(_) => false,
+        }
+    }
+
     /// The error for a request that failed in `phase`.
     pub(super) fn new(failure: Failure, phase: Phase, target: &Target) -> Self {
         let error = match failure {

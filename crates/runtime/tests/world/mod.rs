@@ -231,7 +231,13 @@ impl World {
         Fut: Future<Output = Result<Action, E>> + Send + 'static,
         E: std::error::Error + Send + 'static,
     {
-        Running::start(self.start, controller, reconcile, policy)
+        Running::start(
+            self.wire.client(),
+            self.start,
+            controller,
+            reconcile,
+            policy,
+        )
     }
 
     /// Lets a fault meet the requests of the controller that is tested.

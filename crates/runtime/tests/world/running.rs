@@ -55,6 +55,7 @@ struct Active {
 
 impl Running {
     pub(super) fn start<E, Fut>(
+        client: kube::Client,
         start: Instant,
         controller: Controller<Widget>,
         mut reconcile: impl FnMut(Arc<Widget>, usize) -> Fut + Send + 'static,
@@ -79,6 +80,25 @@ impl Running {
         };
         let run = controller.run(noting, policy, Arc::new(()));
         let results = Arc::clone(&log);
+        if std::env::var("ARM").is_ok() {
+            let run = run.inspect(move |item| {
+                let mut log = results.lock().unwrap();
+                match item {
+                    Ok(_) => log.successes += 1,
+                    Err(error) => log.errors.push((start.elapsed(), error.to_string())),
+                }
+            });
+            let manager = homeostat::Manager::new(client)
+                .stop_on(futures::stream::pending())
+                .add(run);
+            let task = tokio::spawn(async move { drop(manager.run().await) });
+            return Self {
+                log,
+                store,
+                readiness,
+                task,
+            };
+        }
         let task = tokio::spawn(run.for_each(move |item| {
             let mut log = results.lock().unwrap();
             match item {

@@ -109,6 +109,7 @@ where
         let Condition {
             ready,
             closed,
+            joined: _,
             error,
         } = status.condition();
         let entry = Entry {
@@ -129,6 +130,7 @@ where
                     Condition {
                         ready,
                         closed,
+                        joined: false,
                         error,
                     },
                 )
@@ -163,7 +165,7 @@ where
         }
         let completed = condition.ready && !entry.ready;
         entry.ready = condition.ready;
-        if condition.closed {
+        if condition.closed || condition.joined {
             // It waits for nothing any more. Somebody who reads it is told then: it may be that nobody does.
             self.reads.stores.remove(&number);
             self.reads.registry.forget(&status);

@@ -3,8 +3,7 @@
 use super::{
     Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
     life::{outcome as outcome_of, tell_run},
-    loops::Ended,
-    server,
+    loops, server,
     triggers::{Baseline, Told},
 };
 use crate::{
@@ -12,7 +11,9 @@ use crate::{
     controller::{
         Action, Error, ReconcileReason, RunnerError,
         history::{Record, Standing},
+        meter::Ended,
         reason::{Cause, Origin, describe},
+        service::Service,
     },
     readable,
     reflector::{ObjectKey, ObjectRef, Status, store::WriterDropped},
@@ -21,7 +22,7 @@ use crate::{
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::{
     loops::Answer,
-    queue::{Causes, Next, Outcome, Priority, Run, State},
+    queue::{Causes, Next, Outcome, Priority, Run, State, Timer},
     time::Time,
 };
 use kube::{Resource, api::DynamicObject};
@@ -55,6 +56,9 @@ where
         let is_open = self.unsynced.is_empty() && self.store.is_ready() && !self.awaits_stores();
         self.tell_gate(is_open);
         if !is_open {
+            return;
+        }
+        if !self.may_work() {
             return;
         }
         self.release();
@@ -120,7 +124,9 @@ where
         let known = Arc::clone(self.writes.covers());
         let registry = Arc::clone(self.reads.registry());
         let run = client::Run::new(known, self.loops.observes(&key), registry);
-        let run = Arc::new(run.named(self.config.identity.clone()));
+        let run = run.named(self.config.identity.clone());
+        let fence = self.service.as_ref().map(Service::fence);
+        let run = Arc::new(run.within(fence.clone()));
         let active = Active {
             obj: Arc::clone(&obj),
             baseline,
@@ -138,6 +144,9 @@ where
         self.outage.started(now, &key);
         self.count_running(now);
         self.histories.started(&key, now);
+        if timer == Some(Timer::Retry) {
+            self.histories.meter().retried();
+        }
         let Hooks {
             reconciler,
             context,
@@ -149,9 +158,8 @@ where
             Ok(future) => {
                 let future = TryFutureExt::into_future(future).instrument(span);
                 let future = client::in_run(run, future);
-                let run = self
-                    .spawn
-                    .spawn(Guarded::new(future, self.config.reconcile_timeout));
+                let guarded = Guarded::new(future, self.config.reconcile_timeout);
+                let run = self.spawn.spawn(guarded.within(fence));
                 self.runs.push(Running { key, run });
             }
             Err(panic) => self.finish(&key, Completion::Panicked(panic)),
@@ -209,8 +217,8 @@ where
             self.writes.covers().set_tracked();
         }
         let failures = self.queue.entry(key).map_or(0, |entry| entry.failures);
-        let (outcome, reported) = self.weigh(now, key, &active.run, outcome, &item);
-        let ended = Ended {
+        let (outcome, reported, unanswered) = self.weigh(now, key, &active.run, outcome, &item);
+        let run = loops::Ended {
             started: active.started,
             now,
             causes: &active.causes,
@@ -221,7 +229,7 @@ where
             kind: &K::kind(&self.dyntype),
             object: &|| obj.object_ref(&self.dyntype),
         };
-        let Answer { report, delay } = self.loops.finished(key, &ended, &mut writes);
+        let Answer { report, delay } = self.loops.finished(key, &run, &mut writes);
         if let Some(delay) = delay {
             self.queue.damp(key, now + delay.time, delay.firm);
         }
@@ -237,6 +245,8 @@ where
         };
         let next_run = standing.next_run.map(|at| at.since(now));
         tell_run(&span, outcome_of(&item), &record, next_run);
+        let took = record.ended.since(record.started);
+        self.histories.meter().ended(ended(&item, unanswered), took);
         self.histories.finished(key, record, standing);
         if let Some(incident) = report {
             self.histories.reported(key, incident);
@@ -246,8 +256,8 @@ where
         }
     }
 
-    /// Takes in how a run fared with the API server. What follows from the run then, and whether its end is to be an
-    /// item of the stream.
+    /// Takes in how a run fared with the API server. What follows from the run then, whether its end is to be an
+    /// item of the stream, and whether the server did not answer it.
     fn weigh(
         &mut self,
         now: Time,
@@ -255,7 +265,7 @@ where
         run: &client::Run,
         outcome: Outcome,
         item: &Item<K, Fut::Error, Q>,
-    ) -> (Outcome, bool) {
+    ) -> (Outcome, bool, bool) {
         let error = match item {
             Err(Error::ReconcilerFailed(error, _)) => {
                 Some(error as &(dyn std::error::Error + 'static))
@@ -265,7 +275,8 @@ where
         let timed_out = matches!(item, Err(Error::ReconcileTimeout(..)));
         let fared = self.fared(run.last_ending(timed_out), item.is_err(), error);
         let reported = self.hear(now, key, &fared);
-        (server::at_least(outcome, &fared), reported)
+        let unanswered = matches!(fared, server::Fared::Unanswered(_));
+        (server::at_least(outcome, &fared), reported, unanswered)
     }
 
     /// Ends a run that has read a store before its first list was complete. Whatever it returned says nothing: it
@@ -387,6 +398,7 @@ where
                 backoff,
                 Err(Error::ReconcilerPanicked(panic, erase(reference))),
             ),
+            Completion::Deposed => (backoff, Err(Error::ReconcileCancelled(erase(reference)))),
             Completion::TimedOut(limit) => (
                 backoff,
                 Err(Error::ReconcileTimeout(limit, erase(reference))),
@@ -421,6 +433,24 @@ impl Record {
             missing: Vec::new(),
             wait_ended: None,
         }
+    }
+}
+
+/// How a run ended, as it is counted.
+fn ended<K: Resource, E, Q>(item: &Item<K, E, Q>, unanswered: bool) -> Ended {
+    match item {
+        Ok((_, action)) if action.is_await_change() => Ended::Success,
+        Ok(_) => Ended::Requeue,
+        Err(Error::ReconcilerPanicked(..)) => Ended::Panic,
+        Err(Error::ReconcileTimeout(..)) => Ended::Timeout,
+        Err(_) if unanswered => Ended::Unreachable,
+        Err(
+            Error::ReconcilerFailed(..)
+            | Error::ObjectNotFound(_)
+            | Error::QueueError(_)
+            | Error::RunnerError(_)
+            | Error::ReconcileCancelled(_),
+        ) => Ended::Error,
     }
 }
 

@@ -91,6 +91,9 @@ where
 
     /// Takes in that a run has started or ended.
     pub(super) fn count_running(&mut self, now: Time) {
+        if let Some(service) = &mut self.service {
+            service.set_running(self.running.len());
+        }
         if self.wedge.set_running(now, self.running.len()) {
             self.readiness.set_stuck(Vec::new());
             tracing::info!("a slot of the controller is free again");
@@ -146,11 +149,14 @@ where
     }
 
     fn tell_wedge(&mut self, now: Time) {
+        let covers = self.writes.covers();
+        let tracked = covers.are_tracked() || self.reads.registry().is_tracked();
         let stuck: Vec<_> = self
             .running
             .iter()
             .map(|(key, active)| {
                 let mut waits = active.run.waits();
+                let asks_server = !waits.is_empty() || !tracked;
                 if waits.is_empty() {
                     waits.push("something other than a request of a tracked client".into());
                 }
@@ -158,6 +164,7 @@ where
                     object: key.to_string(),
                     running_for: now.since(active.started),
                     waits_for: waits,
+                    asks_server,
                 }
             })
             .collect();

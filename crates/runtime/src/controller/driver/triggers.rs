@@ -10,6 +10,7 @@ use crate::{
     predicates,
     reflector::{Lookup, ObjectKey},
     task::Spawn,
+    watcher,
 };
 use futures::TryFuture;
 use homeostat_core::queue::{Class, Priority, Trigger};
@@ -86,15 +87,22 @@ where
                 self.unsynced.remove(&source);
                 self.readiness.update(source, |status| status.synced = true);
             }
-            Signal::Recovered => self
-                .readiness
-                .update(source, |status| status.last_error = None),
+            Signal::Recovered => self.readiness.update(source, |status| {
+                status.last_error = None;
+                status.not_served = false;
+            }),
             Signal::Failed(error) => {
                 // Whoever cannot be waited for is not waited for: the other kinds go on.
                 self.unsynced.remove(&source);
                 self.hear_failure(&error);
-                self.readiness
-                    .update(source, |status| status.last_error = Some(error.to_string()));
+                let any: &(dyn std::error::Error + 'static) = &error;
+                let not_served = any
+                    .downcast_ref::<watcher::Error>()
+                    .is_some_and(watcher::Error::is_not_served);
+                self.readiness.update(source, |status| {
+                    status.last_error = Some(error.to_string());
+                    status.not_served = not_served;
+                });
                 self.results.push_back(Err(Error::QueueError(error)));
             }
             Signal::ObjectFailed(error) => self.results.push_back(Err(Error::QueueError(error))),
@@ -136,6 +144,7 @@ where
         let origin = self.origin_of(&key, &told);
         let is_own = origin == Origin::Own;
         self.histories.triggered(is_own);
+        self.histories.meter().added(&told.reason);
         if matches!(origin, Origin::Own | Origin::Foreign) {
             let now = self.now();
             self.loops.happened(now, &key);
