@@ -319,7 +319,7 @@ async fn metrics_are_what_they_are_said_to_be() {
             3.0,
         ),
         (
-            "homeostat_reconcile_duration_seconds_bucket{le=\"+Inf\",controller=\"configmap\"}",
+            "homeostat_reconcile_duration_seconds_bucket{controller=\"configmap\",le=\"+Inf\"}",
             3.0,
         ),
     ] {

@@ -164,6 +164,7 @@ impl Histories {
     }
 
     /// How long the run has been going on that runs for the longest time, of those that are remembered.
+    #[cfg(feature = "metrics")]
     pub(super) fn longest_running(&self) -> Duration {
         let state = self.lock();
         let running = state.objects.values().filter_map(|history| history.running);

@@ -720,23 +720,7 @@ where
         let recorder = recorder.recorder(identity.as_ref());
         let config = Config { identity, ..config };
         let covers = Arc::<Covers>::default();
-        let mut all: Vec<Draft> = match primary {
-            Input::Watch(primary) => vec![primary.draft(filter, config.managed_fields)],
-            Input::Stream(objects) => {
-                let objects = filtered(objects, filter);
-                vec![
-                    Source::of_store(store.clone()).into(),
-                    Source::of_objects::<K, _>(objects, &dyntype).into(),
-                ]
-            }
-            Input::SharedStream(objects) => {
-                let objects = filtered(objects, filter).map(Ok);
-                vec![
-                    Source::of_store(store.clone()).into(),
-                    Source::of_objects::<K, _>(objects, &dyntype).into(),
-                ]
-            }
-        };
+        let mut all = own_sources(primary, filter, config.managed_fields, &store, &dyntype);
         all.extend(sources);
         let surroundings = Surroundings::enter(|| About {
             kind: K::kind(&dyntype).into_owned(),
@@ -773,6 +757,37 @@ where
             histories,
             recorder,
             service: surroundings.and_then(|one| one.leading).map(Service::new),
+        }
+    }
+}
+
+/// The sources of a controller's own kind.
+fn own_sources<K>(
+    primary: Input<K>,
+    filter: Option<Filter<K>>,
+    managed_fields: bool,
+    store: &Store<K>,
+    dyntype: &K::DynamicType,
+) -> Vec<Draft>
+where
+    K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    match primary {
+        Input::Watch(primary) => vec![primary.draft(filter, managed_fields)],
+        Input::Stream(objects) => {
+            let objects = filtered(objects, filter);
+            vec![
+                Source::of_store(store.clone()).into(),
+                Source::of_objects::<K, _>(objects, dyntype).into(),
+            ]
+        }
+        Input::SharedStream(objects) => {
+            let objects = filtered(objects, filter).map(Ok);
+            vec![
+                Source::of_store(store.clone()).into(),
+                Source::of_objects::<K, _>(objects, dyntype).into(),
+            ]
         }
     }
 }

@@ -60,8 +60,8 @@ impl Draft {
         Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Clone,
     {
-        let (watched, of) = (api.clone(), config.clone());
-        Self::of_watch(&watched, &of, move |joint| {
+        let (target, selection) = (api.clone(), config.clone());
+        Self::of_watch(&target, &selection, move |joint| {
             let relations = Arc::new(Relations::<Child>::new(dyntype));
             let progress = Progress::default();
             let (label, cover) = source::watched(&api, &config, relations.clone(), progress);

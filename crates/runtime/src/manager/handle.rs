@@ -98,7 +98,12 @@ impl Shared {
         let leads = *self.duty.borrow() == Duty::Work;
         let units: Vec<UnitStatus> = self.units().values().map(|one| one.status(leads)).collect();
         let stopping = *self.stopping.borrow();
-        let mut waits_for: Vec<String> = units.iter().flat_map(UnitStatus::reasons).collect();
+        let reasons = |unit: &UnitStatus| {
+            let name = unit.name.clone();
+            let reasons = unit.reasons().into_iter();
+            reasons.map(move |why| format!("{name}: {why}"))
+        };
+        let mut waits_for: Vec<String> = units.iter().flat_map(reasons).collect();
         if units.is_empty() && !stopping {
             waits_for.push("the start".into());
         }
@@ -146,21 +151,14 @@ impl UnitStatus {
     /// Why the manager is not ready because of this one.
     pub(super) fn reasons(&self) -> Vec<String> {
         let Self {
-            name,
-            phase,
-            waits_for,
-            ..
+            phase, waits_for, ..
         } = self;
         match phase {
-            Phase::Failed(_) | Phase::Starting => vec![format!("{name}: {phase}")],
+            Phase::Failed(_) | Phase::Starting => vec![phase.to_string()],
             Phase::Ended => Vec::new(),
+            Phase::Syncing if waits_for.is_empty() => vec![phase.to_string()],
             Phase::WaitsForDefinition | Phase::Syncing | Phase::Standby | Phase::Running => {
-                let reasons = waits_for.iter();
-                let reasons: Vec<_> = reasons.map(|why| format!("{name}: {why}")).collect();
-                if reasons.is_empty() && *phase == Phase::Syncing {
-                    return vec![format!("{name}: {phase}")];
-                }
-                reasons
+                waits_for.clone()
             }
         }
     }

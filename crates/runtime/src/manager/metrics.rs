@@ -143,7 +143,10 @@ impl Measured {
         if let Some(metric) = &mut metric {
             for (labels, durations) in &durations {
                 let bounds = BOUNDS.iter().map(|&bound| seconds(bound));
-                let buckets: Vec<_> = bounds.chain([f64::MAX]).zip(durations.counts).collect();
+                let buckets: Vec<_> = bounds
+                    .chain([f64::INFINITY])
+                    .zip(durations.counts)
+                    .collect();
                 let count = durations.counts.iter().sum();
                 let sum = durations.sum.as_secs_f64();
                 let mut series = metric.encode_family(labels)?;

@@ -193,6 +193,10 @@ impl Manager {
     /// work on every replica.
     ///
     /// Its name is its kind, as `website`, and a number if there is such a one already.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it adds to the manager, and nobody takes a manager for a number"
+    )]
     pub fn add(mut self, controller: impl Into<Unit>) -> Self {
         self.units.push(controller.into());
         self
@@ -240,6 +244,7 @@ impl Manager {
     /// watches it too, there is still one watch. No controller of this manager starts a run before it is complete.
     ///
     /// It must be called in a tokio runtime, and before the controllers are added that are to wait for it.
+    #[must_use]
     pub fn store<K>(&self) -> Store<K>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -248,6 +253,7 @@ impl Manager {
     }
 
     /// The same for the objects that `api` and `wc` select, and for types known at run time.
+    #[must_use]
     pub fn store_of<K>(
         &self,
         api: Api<K>,

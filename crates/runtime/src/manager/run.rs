@@ -40,13 +40,16 @@ pub(super) struct Running {
     stops: BoxStream<'static, ()>,
     next_id: u64,
     live: BTreeMap<u64, Live>,
-    ended: FuturesUnordered<BoxFuture<'static, (u64, Completion<Result<(), String>>)>>,
+    ended: FuturesUnordered<BoxFuture<'static, (u64, End)>>,
     /// The election, while it goes on.
     elector: Option<task::Task<()>>,
     /// Until when those that make room for another replica have time.
     yields_until: Option<Instant>,
     overdue: Vec<String>,
 }
+
+/// How a controller or task has ended.
+type End = Completion<Result<(), String>>;
 
 /// A controller or task that has not ended.
 struct Live {
@@ -303,20 +306,17 @@ impl Running {
         let Some(id) = found else {
             return;
         };
-        match self.live.get_mut(&id) {
-            Some(live) => {
-                let until = Instant::now() + self.shutdown_timeout;
-                let (_, replies) = live.removal.get_or_insert_with(|| (until, Vec::new()));
-                replies.push(reply);
-                live.stage
-                    .send_if_modified(|stage| advance(stage, Stage::Drain));
-            }
+        let Some(live) = self.live.get_mut(&id) else {
             // It has ended before.
-            None => {
-                self.shared.units().remove(&id);
-                let _told = reply.send(());
-            }
-        }
+            self.shared.units().remove(&id);
+            let _told = reply.send(());
+            return;
+        };
+        let until = Instant::now() + self.shutdown_timeout;
+        let (_, replies) = live.removal.get_or_insert_with(|| (until, Vec::new()));
+        replies.push(reply);
+        live.stage
+            .send_if_modified(|stage| advance(stage, Stage::Drain));
     }
 
     /// Cancels what is removed and has not ended in its time.

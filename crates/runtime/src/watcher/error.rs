@@ -84,9 +84,11 @@ impl Error {
     /// An error that says the same, for one more follower of the same watch. Errors of kube's client cannot be
     /// copied; what they said is kept.
     pub(crate) fn retold(&self) -> Self {
-        let retold = |error: &kube::Error| match error {
-            kube::Error::Api(status) => kube::Error::Api(status.clone()),
-            other => kube::Error::Service(Box::new(Retold(said(other)))),
+        let retold = |error: &kube::Error| {
+            if let kube::Error::Api(status) = error {
+                return kube::Error::Api(status.clone());
+            }
+            kube::Error::Service(Box::new(Retold(said(error))))
         };
         match self {
             Self::InitialListFailed(error) => Self::InitialListFailed(retold(error)),

@@ -54,9 +54,7 @@ pub(super) trait Follower<K>: Send {
 
     /// Takes in those who have come to follow this one.
     /// `failing` is why the watch does not work at present.
-    fn admit(&mut self, failing: Option<&watcher::Error>) {
-        let _nobody_follows_this = failing;
-    }
+    fn admit(&mut self, _failing: Option<&watcher::Error>) {}
 }
 
 /// Keeps the objects of a watch in a store, for all controllers of its kind and for whoever reads it.

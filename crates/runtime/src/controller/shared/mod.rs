@@ -41,6 +41,7 @@ use std::{
 };
 use tokio::sync::{Notify, mpsc, watch};
 
+#[cfg(feature = "metrics")]
 pub(crate) use self::tally::Tallied;
 use self::tally::Tally;
 
@@ -77,7 +78,9 @@ struct Entry {
     /// A `Kept<K>`, if somebody wants the objects.
     kept: Option<Box<dyn Any + Send>>,
     /// How many objects are kept.
+    #[cfg(feature = "metrics")]
     objects: Option<Box<dyn Fn() -> usize + Send>>,
+    #[cfg(feature = "metrics")]
     tally: Arc<Tally>,
     _task: Task<()>,
 }
@@ -336,7 +339,9 @@ impl Watches {
                 label: Origin::new(watcher::target(api), config).to_string(),
                 orders: Box::new(sender),
                 kept: None,
+                #[cfg(feature = "metrics")]
                 objects: None,
+                #[cfg(feature = "metrics")]
                 tally,
                 _task: task::start(run),
             }
@@ -377,15 +382,17 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     let orders = orders::<K>(entry);
-    let Entry { kept, objects, .. } = entry;
-    let kept = kept.get_or_insert_with(|| {
+    let kept = entry.kept.get_or_insert_with(|| {
         let mut writer = Writer::new(dyntype.clone());
         let origin = Origin::new(watcher::target(api), config);
         writer.hear(Heard::One(Arc::new(origin)));
         let (feeds, joining) = mpsc::unbounded_channel();
         let store = writer.as_reader();
-        let counted = store.even_if_incomplete();
-        *objects = Some(Box::new(move || counted.len()));
+        #[cfg(feature = "metrics")]
+        {
+            let counted = store.even_if_incomplete();
+            entry.objects = Some(Box::new(move || counted.len()));
+        }
         let pinned = Arc::<AtomicBool>::default();
         let keeper = Keeper {
             writer,

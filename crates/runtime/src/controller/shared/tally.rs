@@ -19,6 +19,7 @@ pub(crate) struct Tally {
 }
 
 /// The same at one moment.
+#[cfg(feature = "metrics")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tallied {
     /// How often a watch was opened.
@@ -55,6 +56,7 @@ impl Tally {
         }
     }
 
+    #[cfg(feature = "metrics")]
     pub(super) fn read(&self) -> Tallied {
         let last = self
             .last_event

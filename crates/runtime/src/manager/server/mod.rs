@@ -36,7 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// |---|---|
 /// | `/healthz`, `/livez` | 200 while the process does not have to be started anew, 500 otherwise |
 /// | `/readyz` | 200 while it does what it is there for, 500 with what it waits for otherwise |
-/// | `/metrics` | with the feature `metrics`: what is measured, for Prometheus and in the text of OpenMetrics |
+/// | `/metrics` | with the feature `metrics`: what is measured, for Prometheus and in the text of `OpenMetrics` |
 ///
 /// `?verbose` lists the checks and `?exclude=NAME` leaves one out, as with Kubernetes' own components.
 ///
