@@ -454,7 +454,7 @@ async fn the_failure_of_one_stays_its_own() {
         all(),
         |_| -> Vec<ObjectRef<Widget>> { panic!("of a mapper") },
     );
-    let mapped = world
+    let related = world
         .controller()
         .watches(world.all::<Secret>(), all(), |_| {
             Some(ObjectRef::<Widget>::new("a").within("default"))
@@ -462,7 +462,7 @@ async fn the_failure_of_one_stays_its_own() {
     let manager = Manager::new(world.wire.client())
         .add(panicking)
         .add(noting(mapper, &log, "mapper"))
-        .add(noting(mapped, &log, "mapped"))
+        .add(noting(related, &log, "related"))
         .task(Task::new("failing", |_| async { Err(Failure("no disk")) }))
         .task(Task::new("patient", |stopping| async move {
             stopping.requested().await;
@@ -473,7 +473,7 @@ async fn the_failure_of_one_stays_its_own() {
     log.clear();
     create_secret(&world, "one", None).await;
     sleep(5 * SECOND).await;
-    assert_eq!(log.of("mapped"), ["a"]);
+    assert_eq!(log.of("related"), ["a"]);
     assert_eq!(run.unit("failing").phase, Phase::Failed("no disk".into()));
     assert_eq!(run.unit("patient").phase, Phase::Running);
     let panicked = Phase::Failed("it panicked: of an adapter".into());
