@@ -46,20 +46,11 @@ mod lease;
 pub use self::elector::Elector;
 pub use homeostat_core::lease::{Config, InvalidConfig, Loss};
 
-use homeostat_core::time::Time;
+use crate::term::Term;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use std::{fmt, sync::Arc};
+use tokio::sync::{mpsc, watch};
 
 /// Takes part in the election of a leader. The [module](self) shows it at work.
 #[derive(Debug, Clone)]
@@ -96,23 +87,6 @@ pub struct Status {
     pub last_error: Option<String>,
     /// Whether the election is over for this replica.
     pub ended: bool,
-}
-
-/// Until when this replica leads. It can be asked from anywhere, at the cost of looking at the clock.
-#[derive(Debug, Clone)]
-pub(crate) struct Term {
-    origin: Instant,
-    /// In nanoseconds since the origin. Nobody leads at the origin, so zero means never.
-    until: Arc<AtomicU64>,
-    /// Which term it is, counted from 1.
-    number: Arc<AtomicU64>,
-}
-
-/// Lets work go on in the term in which it has begun, and in no other.
-#[derive(Debug, Clone)]
-pub(crate) struct Fence {
-    term: Term,
-    number: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -273,62 +247,5 @@ impl fmt::Debug for Leadership {
             .field("identity", &self.identity)
             .field("status", &self.status())
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Term ===
-
-impl Term {
-    fn new() -> Self {
-        Self {
-            origin: Instant::now(),
-            until: Arc::default(),
-            number: Arc::default(),
-        }
-    }
-
-    /// A fence around work that begins at this moment. If this replica does not lead, nothing passes it until the
-    /// next term, which is another one.
-    pub(crate) fn fence(&self) -> Fence {
-        let number = self.number.load(Ordering::Acquire);
-        Fence {
-            term: self.clone(),
-            number,
-        }
-    }
-
-    /// Another term begins.
-    fn begin(&self) {
-        self.number.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Whether this replica leads at this moment.
-    pub(crate) fn holds(&self) -> bool {
-        self.now().as_nanos() < self.until.load(Ordering::Acquire)
-    }
-
-    fn set(&self, until: Option<Time>) {
-        let until = until.map_or(0, Time::as_nanos);
-        self.until.store(until, Ordering::Release);
-    }
-
-    fn now(&self) -> Time {
-        Time::ORIGIN + self.origin.elapsed()
-    }
-
-    fn instant(&self, time: Time) -> Instant {
-        let since = time.since(Time::ORIGIN);
-        // Beyond what the clock can show is never.
-        let never = || self.origin + std::time::Duration::from_secs(86400 * 365);
-        self.origin.checked_add(since).unwrap_or_else(never)
-    }
-}
-
-// === impl Fence ===
-
-impl Fence {
-    /// Whether this replica still leads, and has not stopped to in between.
-    pub(crate) fn holds(&self) -> bool {
-        self.term.holds() && self.term.number.load(Ordering::Acquire) == self.number
     }
 }

@@ -98,6 +98,7 @@ mod signal;
 pub mod status;
 mod target;
 mod task;
+mod term;
 pub mod utils;
 pub mod wait;
 pub mod watcher;

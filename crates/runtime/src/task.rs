@@ -1,7 +1,7 @@
 //! The tasks of a controller. Everything that is spawned is spawned here, and ends with its owner; what
 //! has none ends by itself.
 
-use crate::{client, leadership::Fence};
+use crate::{client, term::Fence};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, resume_unwind},

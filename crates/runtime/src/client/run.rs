@@ -8,8 +8,8 @@ use super::{
     write::{Known, Write},
 };
 use crate::identity::Identity;
-use crate::leadership::Fence;
 use crate::reflector::{Reader, Registry, Status, reading, reading_now};
+use crate::term::Fence;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Request;

@@ -2,8 +2,9 @@
 
 use super::{
     counts::Counts,
+    draft::{self, Draft},
     history::{Explanation, Histories},
-    source::{self, Draft, Source},
+    source::{self, Source},
 };
 use crate::{
     reflector::{ObjectKey, ObjectRef},
@@ -90,7 +91,7 @@ where
         Child: Clone + Resource + DeserializeOwned + Debug + Send + 'static,
         Child::DynamicType: Debug + Eq + Hash + Clone,
     {
-        self.add(source::owned::<K, Child>(
+        self.add(draft::owned::<K, Child>(
             api,
             wc,
             dyntype,

@@ -1,8 +1,9 @@
 //! Drives the sources of a controller and gathers what they say.
 
 use super::{
+    draft::Draft,
     shared::Joint,
-    source::{Draft, Signal, Source},
+    source::{Signal, Source},
 };
 use crate::{
     client::{self, Noted},

@@ -5,6 +5,7 @@ mod applier;
 mod config;
 mod counts;
 mod cover;
+mod draft;
 mod driver;
 mod error;
 mod finalizer;
@@ -27,12 +28,13 @@ mod unreachable;
 
 use self::{
     cover::Covers,
+    draft::Draft,
     driver::{Driver, Hooks, Setup},
     history::Histories,
     intake::{Intake, Pauses},
     service::{Service, Stop},
     shared::Joint,
-    source::{Draft, Filter, Input, Primary, Signal, Source, filtered},
+    source::{Filter, Input, Primary, Signal, Source},
     teller::Teller,
 };
 use crate::{
@@ -419,7 +421,7 @@ where
         Child::DynamicType: Debug + Eq + Hash + Clone,
     {
         let owner_type = self.dyntype.clone();
-        self.source(source::owned::<K, Child>(api, wc, dyntype, owner_type))
+        self.source(draft::owned::<K, Child>(api, wc, dyntype, owner_type))
     }
 
     /// The same as [`owns`](Self::owns), for objects that a stream delivers.
@@ -720,7 +722,7 @@ where
         let recorder = recorder.recorder(identity.as_ref());
         let config = Config { identity, ..config };
         let covers = Arc::<Covers>::default();
-        let mut all = own_sources(primary, filter, config.managed_fields, &store, &dyntype);
+        let mut all = draft::of_own_kind(primary, filter, config.managed_fields, &store, &dyntype);
         all.extend(sources);
         let surroundings = Surroundings::enter(|| About {
             kind: K::kind(&dyntype).into_owned(),
@@ -757,37 +759,6 @@ where
             histories,
             recorder,
             service: surroundings.and_then(|one| one.leading).map(Service::new),
-        }
-    }
-}
-
-/// The sources of a controller's own kind.
-fn own_sources<K>(
-    primary: Input<K>,
-    filter: Option<Filter<K>>,
-    managed_fields: bool,
-    store: &Store<K>,
-    dyntype: &K::DynamicType,
-) -> Vec<Draft>
-where
-    K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone,
-{
-    match primary {
-        Input::Watch(primary) => vec![primary.draft(filter, managed_fields)],
-        Input::Stream(objects) => {
-            let objects = filtered(objects, filter);
-            vec![
-                Source::of_store(store.clone()).into(),
-                Source::of_objects::<K, _>(objects, dyntype).into(),
-            ]
-        }
-        Input::SharedStream(objects) => {
-            let objects = filtered(objects, filter).map(Ok);
-            vec![
-                Source::of_store(store.clone()).into(),
-                Source::of_objects::<K, _>(objects, dyntype).into(),
-            ]
         }
     }
 }

@@ -5,10 +5,9 @@
 
 use super::{
     cover::{Cover, View},
-    source::{self, Draft, EventVersion, Happened, Signal, Source},
+    source::{self, EventVersion, Happened, Signal, Source},
 };
 use crate::{
-    progress::Progress,
     reflector::{Lookup, ObjectKey, store::take_in_error},
     watcher::{self, Event, Observation},
 };
@@ -46,41 +45,6 @@ struct Relation {
     concerns: Arc<[ObjectKey]>,
 }
 
-// === impl Draft ===
-
-impl Draft {
-    /// A watch of objects that have to do with those of the controller. `relate` names the latter.
-    pub(super) fn of_related_watch<Child>(
-        api: Api<Child>,
-        config: watcher::Config,
-        dyntype: Child::DynamicType,
-        relate: impl Fn(Child) -> Vec<ObjectKey> + Send + 'static,
-    ) -> Self
-    where
-        Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-        Child::DynamicType: Clone,
-    {
-        let (target, selection) = (api.clone(), config.clone());
-        Self::of_watch(&target, &selection, move |joint| {
-            let relations = Arc::new(Relations::<Child>::new(dyntype));
-            let progress = Progress::default();
-            let (label, cover) = source::watched(&api, &config, relations.clone(), progress);
-            match &joint.watches {
-                Some(watches) => {
-                    let related = Related {
-                        relations,
-                        relate,
-                        cover,
-                        label,
-                    };
-                    watches.related(&api, &config, related, joint)
-                }
-                None => Source::of_relations(api, config, relations, relate, (label, cover)),
-            }
-        })
-    }
-}
-
 /// What a watch of related objects is about.
 pub(super) struct Related<Child: Resource, F> {
     pub(super) relations: Arc<Relations<Child>>,
@@ -92,8 +56,8 @@ pub(super) struct Related<Child: Resource, F> {
 // === impl Source ===
 
 impl Source {
-    /// The same with a watch of its own.
-    fn of_relations<Child>(
+    /// A watch of such objects.
+    pub(super) fn of_relations<Child>(
         api: Api<Child>,
         config: watcher::Config,
         relations: Arc<Relations<Child>>,

@@ -3,7 +3,7 @@
 use super::{
     counts::Counts, history::Histories, meter::Meter, readiness::Readiness, shared::Watches,
 };
-use crate::leadership::{Fence, Term};
+use crate::term::{Fence, Term};
 use futures::{FutureExt, Stream, StreamExt, stream};
 use std::sync::{Arc, OnceLock};
 #[cfg(feature = "metrics")]

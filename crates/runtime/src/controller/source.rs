@@ -7,7 +7,6 @@ use super::{
     ReconcileReason,
     cover::{Cover, Covers, View},
     scope::Scope,
-    shared::Joint,
 };
 use crate::{
     Predicate, WatchStreamExt,
@@ -105,15 +104,6 @@ pub(super) struct Source {
     pub(super) signals: BoxStream<'static, Signal>,
 }
 
-/// A source that has not started: what it follows is known when it does.
-pub(super) struct Draft {
-    /// See [`Source::label`].
-    pub(super) label: String,
-    /// See [`Source::syncs`].
-    pub(super) syncs: bool,
-    start: Box<dyn FnOnce(&Joint) -> Source + Send>,
-}
-
 /// A predicate that changes of the controller's own kind must pass.
 pub(super) type Filter<K> = Box<dyn Predicate<K> + Send>;
 
@@ -153,37 +143,6 @@ impl<Q> Signal<Q> {
             | Self::ObjectFailed(_)
             | Self::StoreLost(_)
             | Self::Joined { .. } => false,
-        }
-    }
-}
-
-// === impl Draft ===
-
-impl Draft {
-    /// A watch that `start` begins, or joins if there is an equal one.
-    pub(super) fn of_watch<K: Resource>(
-        api: &Api<K>,
-        config: &watcher::Config,
-        start: impl FnOnce(&Joint) -> Source + Send + 'static,
-    ) -> Self {
-        Self {
-            label: Origin::new(watcher::target(api), config).to_string(),
-            syncs: true,
-            start: Box::new(start),
-        }
-    }
-
-    pub(super) fn start(self, joint: &Joint) -> Source {
-        (self.start)(joint)
-    }
-}
-
-impl From<Source> for Draft {
-    fn from(source: Source) -> Self {
-        Self {
-            label: source.label.clone(),
-            syncs: source.syncs,
-            start: Box::new(|_| source),
         }
     }
 }
@@ -338,16 +297,7 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     /// Fills the store and triggers each object that changed in a way that matters.
-    pub(super) fn draft(self, filter: Option<Filter<K>>, managed_fields: bool) -> Draft {
-        let (api, config) = (self.api.clone(), self.config.clone());
-        Draft::of_watch(&api, &config, move |joint| match &joint.watches {
-            Some(watches) => watches.primary(self, filter, managed_fields, joint),
-            None => self.source(filter, managed_fields, &joint.covers),
-        })
-    }
-
-    /// The same with a watch of its own.
-    fn source(
+    pub(super) fn source(
         self,
         filter: Option<Filter<K>>,
         managed_fields: bool,
@@ -437,22 +387,6 @@ where
         Ok(()) => Signal::Synced,
         Err(lost) => Signal::StoreLost(lost),
     }
-}
-
-/// A watch of objects that those of the controller own.
-pub(super) fn owned<K, Child>(
-    api: Api<Child>,
-    config: watcher::Config,
-    dyntype: Child::DynamicType,
-    owner_type: K::DynamicType,
-) -> Draft
-where
-    K: Resource,
-    Child: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    Child::DynamicType: Clone,
-{
-    let owners = owners::<K, Child>(owner_type);
-    Draft::of_related_watch(api, config, dyntype, move |child| owners(&child))
 }
 
 /// The keys of what a mapper named.

@@ -1,6 +1,7 @@
 //! Drives the machine that decides who leads.
 
-use super::{Command, Status, Term, lease::Record};
+use super::{Command, Status, lease::Record};
+use crate::term::Term;
 use futures::future::BoxFuture;
 use homeostat_core::lease::{Action, Answer, Config, Input, Machine, Output};
 use tokio::{

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     controller::{About, Duty, Leading, Stage, Surroundings, managed},
-    leadership::Term,
     task::{Completion, Guarded},
+    term::Term,
 };
 use futures::{
     StreamExt,

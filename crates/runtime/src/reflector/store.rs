@@ -348,11 +348,9 @@ where
     pub async fn wait_until_ready(&self) -> Result<(), WriterDropped> {
         self.note_use();
         let is_known = |condition: &Condition| condition.ready || condition.closed;
-        let condition = self.wait_for(is_known).await;
-        if condition.ready {
-            Ok(())
-        } else {
-            Err(WriterDropped::of(self.status(), condition))
+        match self.wait_for(is_known).await {
+            Condition { ready: true, .. } => Ok(()),
+            condition => Err(WriterDropped::of(self.status(), condition)),
         }
     }
 
@@ -398,10 +396,10 @@ where
     async fn wait_for(&self, is_it: impl Fn(&Condition) -> bool) -> Condition {
         loop {
             let status = Arc::clone(self.status());
-            let condition = status.wait_for(|condition| condition.joined || is_it(condition));
-            let condition = condition.await;
-            if !condition.joined {
-                return condition;
+            let wanted = |condition: &Condition| condition.joined || is_it(condition);
+            match status.wait_for(wanted).await {
+                Condition { joined: true, .. } => {}
+                condition => return condition,
             }
         }
     }
