@@ -386,6 +386,7 @@ async fn a_controller_whose_definition_is_missing_waits_for_it() {
     assert!(run.handle.status().ready);
     // It goes, and comes back.
     world.uninstall().await;
+    sleep(10 * SECOND).await;
     world.server.faults().drop_watches();
     sleep(60 * SECOND).await;
     assert_eq!(run.unit("widgets").phase, Phase::WaitsForDefinition);
