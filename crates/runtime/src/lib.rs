@@ -61,7 +61,6 @@
 #[doc = include_str!("../../../docs/guide/children.md")]
 #[doc = include_str!("../../../docs/guide/finalizers.md")]
 #[doc = include_str!("../../../docs/guide/several-controllers.md")]
-#[doc = include_str!("../../../docs/guide/testing.md")]
 mod documents {}
 
 pub mod children;
