@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! [`ApiServer::faults`] makes requests fail, [`ApiServer::requests`] tells which came in, and
-//! [`ApiServer::compact`] forgets the history.
+//! [`ApiServer::faults`] makes requests fail, [`ApiServer::requests`] tells which came in,
+//! [`ApiServer::changes_after`] what was stored, and [`ApiServer::compact`] forgets the history.
 //!
 //! Nothing runs here. With [`workloads(true)`](ApiServerBuilder::workloads) Deployments, `StatefulSet`s, Jobs and Pods fare
 //! as in a cluster all the same, as far as objects and statuses show, and [`ApiServer::workloads`] makes them fail.
@@ -37,6 +37,7 @@ mod fate;
 mod faults;
 mod fingerprint;
 mod http;
+mod journal;
 mod listening;
 mod managed;
 mod object;
@@ -62,6 +63,7 @@ pub use self::environment::{Clock, SystemClock, TokioClock};
 pub use self::fate::{Fate, PodRule, Workload};
 pub use self::faults::{Fault, FaultGuard, Faults, Rule};
 pub use self::http::{ResponseBody, Service, TransportError};
+pub use self::journal::{StoredChange, StoredObject};
 pub use self::listening::Listening;
 pub use self::requests::{Request, Requests, Verb};
 pub use self::server::{ApiServer, ApiServerBuilder};

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::environment::{Clock, SystemClock};
 use crate::faults::Faults;
 use crate::http::Service;
+use crate::journal::{self, StoredChange, StoredObject};
 use crate::listening::{Hosts, Listening, Protocol};
 use crate::registry::Registry;
 use crate::requests::Requests;
@@ -133,6 +134,39 @@ impl ApiServer {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.core.stage.with(|registry| registry.store.revision())
+    }
+
+    /// Everything that is stored, in the order of resources, namespaces and names.
+    #[must_use]
+    pub fn objects(&self) -> Vec<StoredObject> {
+        self.core.stage.with(|registry| journal::objects(registry))
+    }
+
+    /// Every write after a revision, oldest first, with the object before and after it. What was
+    /// [compacted](Self::compact) is not in it.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), kube::Error> {
+    /// # use homeostat_apiserver::ApiServer;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::{Api, api::{ObjectMeta, PostParams}};
+    /// let server = ApiServer::builder().build();
+    /// let revision = server.revision();
+    /// let maps: Api<ConfigMap> = Api::default_namespaced(server.client());
+    /// let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
+    /// let map = ConfigMap { metadata, ..ConfigMap::default() };
+    /// maps.create(&PostParams::default(), &map).await?;
+    /// let changes = server.changes_after(revision);
+    /// assert_eq!(changes[0].name, "a");
+    /// assert_eq!(changes[0].before, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn changes_after(&self, revision: u64) -> Vec<StoredChange> {
+        self.core
+            .stage
+            .with(|registry| journal::changes_after(registry, revision))
     }
 
     /// Forgets the history: watches, continue tokens and exact lists of older revisions are expired.

@@ -69,7 +69,6 @@
 #[doc = include_str!("../../../docs/guide/finalizers.md")]
 #[doc = include_str!("../../../docs/guide/several-controllers.md")]
 #[doc = include_str!("../../../docs/guide/production.md")]
-#[doc = include_str!("../../../docs/guide/testing.md")]
 mod documents {}
 
 pub mod children;

@@ -42,6 +42,7 @@ const TASK_OWNERS: &[&str] = &[
     "crates/cli/",
     "crates/runtime/benches/outage.rs",
     "crates/runtime/src/task.rs",
+    "crates/testing/src/task.rs",
     "examples/",
     "xtask/",
 ];

@@ -1,0 +1,344 @@
+//! What the user of the checker writes.
+
+use crate::{
+    check,
+    log::Entry,
+    plan::Plan,
+    report::Report,
+    setup::{Setup, Step},
+    state::State,
+};
+use futures::{FutureExt, Stream, StreamExt};
+use kube::{Client, CustomResourceExt};
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    fmt::{self, Debug, Display},
+    num::NonZero,
+    sync::Arc,
+    thread,
+};
+
+/// An operator, and what its users do.
+///
+/// `X` is the world outside of the cluster, if the operator has one: buckets, records, tenants. Each run
+/// has its own.
+///
+/// ```
+/// use homeostat::{Action, Controller, error_policy, watcher};
+/// use homeostat_testing::Scenario;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::{Api, Client, ResourceExt, api::{Patch, PatchParams}};
+/// use serde_json::json;
+/// use std::sync::Arc;
+///
+/// async fn reconcile(map: Arc<ConfigMap>, client: Arc<Client>) -> kube::Result<Action> {
+///     let maps: Api<ConfigMap> = Api::namespaced((*client).clone(), &map.namespace().unwrap_or_default());
+///     let greeting = Patch::Apply(json!({
+///         "apiVersion": "v1", "kind": "ConfigMap", "data": { "greeting": "hello" },
+///     }));
+///     maps.patch(&map.name_any(), &PatchParams::apply("greeter").force(), &greeting).await?;
+///     Ok(Action::await_change())
+/// }
+///
+/// Scenario::new()
+///     .controller(|client| {
+///         Controller::new(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
+///             .run(reconcile, error_policy::backoff, Arc::new(client))
+///     })
+///     .given("{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }")
+///     .check()
+///     .assert_sound();
+/// ```
+#[must_use = "a scenario does nothing until it is checked"]
+pub struct Scenario<X = ()> {
+    setup: Setup<X>,
+    /// What was written down wrongly, told when it is checked.
+    mistake: Option<String>,
+}
+
+/// The variable that says which run to repeat, as a report prints it.
+const REPLAY: &str = "HOMEOSTAT_REPLAY";
+
+/// The most plans that are run unless the scenario says otherwise: more than an operator with a handful
+/// of children has.
+const BUDGET: usize = 2_000;
+
+impl Scenario<()> {
+    /// An operator that looks after nothing but objects of the cluster.
+    pub fn new() -> Self {
+        Self::with_external(|| ())
+    }
+}
+
+impl Default for Scenario<()> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<X: Send + Sync + 'static> Scenario<X> {
+    /// An operator that looks after something outside of the cluster too. It is made anew for each run,
+    /// and survives the operator's crashes.
+    pub fn with_external(make: impl Fn() -> X + Send + Sync + 'static) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            setup: Setup {
+                definitions: Vec::new(),
+                existing: Vec::new(),
+                given: Vec::new(),
+                start: None,
+                external: Box::new(make),
+                ledger: None,
+                steps: Vec::new(),
+                invariants: Vec::new(),
+                ignored: Vec::new(),
+                expendable: Vec::new(),
+                workloads: false,
+                deletion: true,
+                seed: 1,
+                budget: BUDGET,
+                threads,
+                only: Vec::new(),
+                replay: std::env::var(REPLAY).ok(),
+            },
+            mistake: None,
+        }
+    }
+
+    /// What is to be compared of the world outside: what is there, as JSON. uids in it are recognized.
+    pub fn ledger(mut self, look: impl Fn(&X) -> Value + Send + Sync + 'static) -> Self {
+        self.setup.ledger = Some(Arc::new(look));
+        self
+    }
+
+    /// The custom resource is defined.
+    pub fn crd<K: CustomResourceExt>(self) -> Self {
+        self.definition(&K::crd())
+    }
+
+    /// The same for a definition of your own making.
+    pub fn definition(mut self, definition: &impl Serialize) -> Self {
+        match serde_json::to_value(definition) {
+            Ok(mut value) => {
+                value["apiVersion"] = "apiextensions.k8s.io/v1".into();
+                value["kind"] = "CustomResourceDefinition".into();
+                self.setup.definitions.push(value);
+            }
+            Err(error) => self.mistaken(format!("a definition that is no JSON: {error}")),
+        }
+        self
+    }
+
+    /// The operator: what starts its controllers, given the client of this process. Whatever the stream
+    /// yields is one run of a reconcile or one error of a watch.
+    ///
+    /// The operator works as long as the stream is polled; when it is dropped, it has crashed.
+    pub fn controller<S, T, E>(self, start: impl Fn(Client) -> S + Send + Sync + 'static) -> Self
+    where
+        S: Stream<Item = Result<T, E>> + 'static,
+        T: Debug,
+        E: Display,
+    {
+        self.controller_with(move |client, _| start(client))
+    }
+
+    /// The same with the world outside.
+    pub fn controller_with<S, T, E>(
+        mut self,
+        start: impl Fn(Client, Arc<X>) -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Stream<Item = Result<T, E>> + 'static,
+        T: Debug,
+        E: Display,
+    {
+        self.setup.start = Some(Box::new(move |client, external| {
+            start(client, external)
+                .map(|item| match item {
+                    Ok(done) => Ok(format!("{done:?}")),
+                    Err(error) => Err(error.to_string()),
+                })
+                .boxed_local()
+        }));
+        self
+    }
+
+    /// Objects that are there before the operator starts, as YAML.
+    pub fn existing(mut self, yaml: &str) -> Self {
+        let objects = self.read(yaml);
+        self.setup.existing.extend(objects);
+        self
+    }
+
+    /// What the user wants: the objects that the operator looks after, as YAML. Objects that name no
+    /// namespace are in `check`.
+    ///
+    /// The checker also deletes them, at every moment, and gives them again.
+    pub fn given(mut self, yaml: &str) -> Self {
+        let objects = self.read(yaml);
+        self.setup.given.extend(objects);
+        self
+    }
+
+    /// What the user does next, when the operator has come to rest. Steps go in order.
+    pub fn step<F, E>(self, name: &str, deed: impl Fn(Client) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + 'static,
+        E: Display,
+    {
+        self.step_with(name, move |client, _| deed(client))
+    }
+
+    /// The same with the world outside.
+    pub fn step_with<F, E>(
+        mut self,
+        name: &str,
+        deed: impl Fn(Client, Arc<X>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + 'static,
+        E: Display,
+    {
+        self.setup.steps.push(Step {
+            name: name.to_owned(),
+            deed: Box::new(move |client, external| {
+                let deed = deed(client, external);
+                async move { deed.await.map_err(|error| error.to_string()) }.boxed_local()
+            }),
+        });
+        self
+    }
+
+    /// A property that holds after every write of anybody.
+    ///
+    /// # Errors
+    ///
+    /// The property returns why it does not hold.
+    pub fn invariant(
+        mut self,
+        name: &str,
+        holds: impl Fn(&State) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        let invariant = (name.to_owned(), Arc::new(holds) as _);
+        self.setup.invariants.push(invariant);
+        self
+    }
+
+    /// This place in objects is not compared, nor what is below it: `status.attempts`.
+    pub fn ignore(mut self, path: &str) -> Self {
+        self.setup.ignored.push(path.to_owned());
+        self
+    }
+
+    /// Objects of this resource need not come back when somebody deletes them: `jobs.batch`.
+    pub fn expendable(mut self, resource: &str) -> Self {
+        self.setup.expendable.push(resource.to_owned());
+        self
+    }
+
+    /// Deployments become available and pods run, as if a cluster were there. Off by default.
+    pub fn workloads(mut self, enabled: bool) -> Self {
+        self.setup.workloads = enabled;
+        self
+    }
+
+    /// Whether what is given is also deleted. On by default.
+    pub fn deletion(mut self, enabled: bool) -> Self {
+        self.setup.deletion = enabled;
+        self
+    }
+
+    /// Where everything random comes from. 1 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.setup.seed = seed;
+        self
+    }
+
+    /// The most plans to run. The simplest are run first. 2,000 by default.
+    pub fn budget(mut self, plans: usize) -> Self {
+        self.setup.budget = plans;
+        self
+    }
+
+    /// Runs only the plans of this check, by its name in reports, such as `CRASH`; called again, of either. It is for
+    /// the time in which you mend something.
+    pub fn only(mut self, detector: &str) -> Self {
+        self.setup.only.push(detector.to_owned());
+        self
+    }
+
+    /// How many plans run at once. As many as the machine has cores by default.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.setup.threads = threads;
+        self
+    }
+
+    /// Runs only this plan, and prints the whole log of it: what a report prints behind `HOMEOSTAT_REPLAY=`,
+    /// which does the same without a change of the test.
+    pub fn replay(mut self, text: &str) -> Self {
+        self.setup.replay = Some(text.to_owned());
+        self
+    }
+
+    /// Runs the reference and all plans.
+    #[must_use]
+    pub fn check(self) -> Report {
+        if let Some(mistake) = self.mistake() {
+            let mut report = Report::new(self.setup.seed);
+            report.error = Some(mistake);
+            return report;
+        }
+        check::check(&Arc::new(self.setup))
+    }
+
+    /// Runs the scenario once under a plan, and answers everything that happened. Two calls with one seed
+    /// answer the same.
+    ///
+    /// # Errors
+    ///
+    /// The scenario cannot be run.
+    pub fn log(self, seed: u64, plan: &Plan) -> Result<Vec<Entry>, String> {
+        match self.mistake() {
+            Some(mistake) => Err(mistake),
+            None => check::log(&Arc::new(self.setup), seed, plan),
+        }
+    }
+
+    fn mistake(&self) -> Option<String> {
+        if self.setup.start.is_none() {
+            return Some("the scenario has no controller".to_owned());
+        }
+        if self.setup.given.is_empty() {
+            return Some("nothing is given to the operator".to_owned());
+        }
+        self.mistake.clone()
+    }
+
+    fn mistaken(&mut self, text: String) {
+        self.mistake.get_or_insert(text);
+    }
+
+    fn read(&mut self, yaml: &str) -> Vec<Value> {
+        match serde_saphyr::from_multiple::<Value>(yaml) {
+            Ok(documents) => documents
+                .into_iter()
+                .filter(|value| !value.is_null())
+                .collect(),
+            Err(error) => {
+                self.mistaken(format!("this is not YAML: {error}"));
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl<X> fmt::Debug for Scenario<X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario")
+            .field("given", &self.setup.given.len())
+            .field("steps", &self.setup.steps.len())
+            .field("seed", &self.setup.seed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,296 @@
+//! The state of a cluster, without what differs from run to run by itself.
+
+use crate::{
+    hand::{ANNOTATION, FINALIZER},
+    object::{ObjectId, Path, differences, metadata},
+    recorder::{Recorder, is_passing},
+};
+use homeostat_apiserver::ApiServer;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// Objects by what they are called in every run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    objects: BTreeMap<ObjectId, Value>,
+}
+
+/// Where two states differ.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The object.
+    pub object: ObjectId,
+    /// The place in it; empty for the whole object.
+    pub path: String,
+    /// What was expected there; none for nothing.
+    pub expected: Option<Value>,
+    /// What is there; none for nothing.
+    pub found: Option<Value>,
+}
+
+/// Places whose values differ between runs in which nothing was done to the operator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Varying {
+    values: BTreeSet<(ObjectId, String)>,
+    /// Paths that the user does not want to be compared, in every object.
+    ignored: Vec<String>,
+}
+
+/// What the external world is called among the objects.
+const EXTERNAL: &str = "(external)";
+
+/// Members of `metadata` that are bookkeeping, or different in every run.
+const RANDOM: &[&str] = &[
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Kinds that say nothing of the operator.
+const FURNITURE: &[&str] = &["customresourcedefinitions.apiextensions.k8s.io"];
+
+// === impl State ===
+
+impl State {
+    /// The state of a server, and of what the operator looks after besides.
+    pub(crate) fn of(server: &ApiServer, recorder: &Recorder, external: Option<Value>) -> Self {
+        let uids = recorder.uids();
+        let stored = server.objects();
+        let alive: BTreeSet<String> = stored
+            .iter()
+            .map(|stored| metadata(&stored.value, "uid").to_owned())
+            .collect();
+        let reader = Reader { uids, alive };
+        let mut objects = BTreeMap::new();
+        for object in stored {
+            let id = ObjectId::new(
+                &object.group,
+                &object.resource,
+                &object.namespace,
+                &object.name,
+            );
+            if is_passing(&id) || FURNITURE.contains(&id.resource.as_str()) {
+                continue;
+            }
+            let mut stem = recorder.stem(&id);
+            reader.text(&mut stem.name);
+            let base = stem.name.clone();
+            let mut count = 1;
+            // Objects of one `generateName` are told apart by their order.
+            while objects.contains_key(&stem) {
+                count += 1;
+                stem.name = format!("{base}{count}");
+            }
+            objects.insert(stem, reader.object(object.value));
+        }
+        if let Some(mut value) = external {
+            reader.value(&mut value, None);
+            let id = ObjectId::new("", EXTERNAL, "", "");
+            objects.insert(id, value);
+        }
+        Self { objects }
+    }
+
+    /// The objects, in order.
+    pub fn objects(&self) -> impl Iterator<Item = (&ObjectId, &Value)> {
+        self.objects.iter()
+    }
+
+    /// What is outside of the cluster, if that is known.
+    pub(crate) fn external(&self) -> Option<&Value> {
+        let id = ObjectId::new("", EXTERNAL, "", "");
+        self.objects.get(&id)
+    }
+
+    /// The object of a resource, namespace and name.
+    #[must_use]
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&ObjectId {
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Where `found` differs from this one.
+    pub(crate) fn differences(&self, found: &Self, varying: &Varying) -> Vec<Difference> {
+        let mut all = Vec::new();
+        let ids: BTreeSet<&ObjectId> = self.objects.keys().chain(found.objects.keys()).collect();
+        for id in ids {
+            match (self.objects.get(id), found.objects.get(id)) {
+                (Some(expected), Some(found)) => {
+                    differences(expected, found, &Path::default(), &mut |path, a, b| {
+                        if !varying.covers(id, path.as_str(), a.is_some() == b.is_some()) {
+                            all.push(Difference {
+                                object: id.clone(),
+                                path: path.as_str().to_owned(),
+                                expected: a.cloned(),
+                                found: b.cloned(),
+                            });
+                        }
+                    });
+                }
+                (expected, found) => all.push(Difference {
+                    object: id.clone(),
+                    path: String::new(),
+                    expected: expected.cloned(),
+                    found: found.cloned(),
+                }),
+            }
+        }
+        all
+    }
+}
+
+/// Knows what uids stand for.
+struct Reader {
+    uids: BTreeMap<String, ObjectId>,
+    alive: BTreeSet<String>,
+}
+
+impl Reader {
+    fn object(&self, mut object: Value) -> Value {
+        let generation = object["metadata"]["generation"].as_i64();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for name in RANDOM {
+                metadata.remove(*name);
+            }
+            without(metadata, "annotations", |annotations| {
+                annotations.as_object_mut()?.remove(ANNOTATION);
+                annotations.as_object()?.is_empty().then_some(())
+            });
+            without(metadata, "finalizers", |finalizers| {
+                finalizers.as_array_mut()?.retain(|item| item != FINALIZER);
+                finalizers.as_array()?.is_empty().then_some(())
+            });
+        }
+        self.value(&mut object, generation);
+        object
+    }
+
+    fn value(&self, value: &mut Value, generation: Option<i64>) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    if name == "observedGeneration" && generation.is_some() {
+                        let text = if member.as_i64() == generation {
+                            "<the object's>"
+                        } else {
+                            "<an older one>"
+                        };
+                        *member = json!(text);
+                    } else {
+                        self.value(member, generation);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.value(item, generation);
+                }
+            }
+            Value::String(text) => self.text(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&self, text: &mut String) {
+        const LENGTH_OF_UID: usize = 36;
+        if text.len() >= 20 && text.parse::<jiff::Timestamp>().is_ok() {
+            "<time>".clone_into(text);
+        }
+        if text.len() < LENGTH_OF_UID || !text.contains('-') {
+            return;
+        }
+        for (uid, object) in &self.uids {
+            if text.contains(uid.as_str()) {
+                let which = if self.alive.contains(uid) {
+                    "uid"
+                } else {
+                    "former uid"
+                };
+                *text = text.replace(uid.as_str(), &format!("<{which} of {object}>"));
+            }
+        }
+    }
+}
+
+/// Changes a member, and removes it if nothing is left of it.
+fn without(
+    members: &mut Map<String, Value>,
+    name: &str,
+    change: impl FnOnce(&mut Value) -> Option<()>,
+) {
+    if members.get_mut(name).and_then(change).is_some() {
+        members.remove(name);
+    }
+}
+
+// === impl Varying ===
+
+impl Varying {
+    pub(crate) fn new(ignored: Vec<String>) -> Self {
+        Self {
+            values: BTreeSet::new(),
+            ignored,
+        }
+    }
+
+    /// Takes note of what differs between two states that should be equal. Answers what cannot be
+    /// chance: objects that are there or not.
+    pub(crate) fn learn(&mut self, one: &State, other: &State) -> Vec<Difference> {
+        let all = one.differences(other, self);
+        let (whole, values): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|found| found.path.is_empty());
+        for found in values {
+            self.values.insert((found.object, found.path));
+        }
+        whole
+    }
+
+    fn covers(&self, id: &ObjectId, path: &str, same_presence: bool) -> bool {
+        let is_ignored = |ignored: &String| {
+            path.strip_prefix(ignored.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let varies = || self.values.contains(&(id.clone(), path.to_owned()));
+        self.ignored.iter().any(is_ignored) || (same_presence && varies())
+    }
+}
+
+// === impl Difference ===
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            object,
+            path,
+            expected,
+            found,
+        } = self;
+        if path.is_empty() {
+            return match (expected, found) {
+                (Some(_), _) => write!(f, "{object} is missing"),
+                (None, _) => write!(f, "{object} is left over"),
+            };
+        }
+        let text = |value: &Option<Value>| {
+            let text = value.as_ref().map(Value::to_string);
+            let text = text.unwrap_or_else(|| "nothing".into());
+            let mut short: String = text.chars().take(100).collect();
+            if short.len() < text.len() {
+                short.push_str("...");
+            }
+            short
+        };
+        let (found, expected) = (text(found), text(expected));
+        write!(f, "{object}: {path} is {found}, expected {expected}")
+    }
+}

@@ -1,0 +1,237 @@
+//! Fields and finalizers of others, deletion, and what cannot be changed any more.
+
+use crate::kit::{Case, Done, Failure, Hands, Thing, done, is, is_deleting};
+use futures::{FutureExt, future::BoxFuture};
+use homeostat_testing::State;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use std::sync::Arc;
+
+pub(crate) const CASES: &[Case] = &[
+    Case::new("A3 apply without force against kubectl edit", "FIGHT", a3),
+    Case::new(
+        "F2 whole objects written over others' annotations",
+        "FIGHT",
+        f2,
+    )
+    .steps(RESIZE),
+    Case::new("D2 a merge patch drops others' finalizers", "FIGHT", d2),
+    Case::new(
+        "D3 a finalizer for an object that is being deleted",
+        "FIGHT",
+        d3,
+    ),
+    Case::new("D6 the clean-up needs what was never made", "DELETE", d6),
+    Case::new("D7 created in a namespace that goes", "GC", d7),
+    Case::new("E6 a field that cannot be unset", "PATH", e6).steps(UNSET),
+    Case::new("H18 an immutable field follows the spec", "STUCK", h18).steps(RESIZE),
+    Case::new(
+        "I1 the old one goes before the new one comes",
+        "INVARIANT",
+        i1,
+    )
+    .steps(OTHER_MODE)
+    .always(one_is_there),
+    Case::new("V1 a reconciler that does nothing", "VACUOUS", v1),
+];
+
+const RESIZE: &[&str] = &[r#"{ "size": "2" }"#];
+const UNSET: &[&str] = &[r#"{ "mode": null }"#];
+const OTHER_MODE: &[&str] = &[r#"{ "mode": "other" }"#];
+
+fn a3(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let mut params = PatchParams::apply("op");
+        params.force = !h.is_faulty();
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": { "k": "v" },
+            "metadata": { "name": "node", "ownerReferences": [kube::Resource::owner_ref(&*t, &())] },
+        });
+        h.api::<ConfigMap>()
+            .patch("node", &params, &Patch::Apply(body))
+            .await?;
+        done()
+    }
+    .boxed()
+}
+
+fn f2(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let body = json!({ "metadata": { "name": "node" }, "data": { "size": t.spec.size } });
+        if !h.is_faulty() {
+            h.apply::<ConfigMap>(&t, body).await?;
+            return done();
+        }
+        let wanted: ConfigMap = crate::kit::owned(&t, body.clone());
+        match h.map("node").await? {
+            None => drop(h.create::<ConfigMap>(&t, body).await?),
+            Some(live) if live.data != wanted.data => {
+                let params = PostParams::default();
+                h.api::<ConfigMap>()
+                    .replace("node", &params, &wanted)
+                    .await?;
+            }
+            Some(_) => {}
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn d2(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if is_deleting(&t) {
+            if Hands::has_finalizer(&t) && h.is_faulty() {
+                h.set_finalizers(&t, json!([]), None).await?;
+            } else if Hands::has_finalizer(&t) {
+                h.hold(&t, false).await?;
+            }
+            return done();
+        }
+        if !Hands::has_finalizer(&t) {
+            h.hold(&t, true).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn d3(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if is_deleting(&t) && Hands::has_finalizer(&t) {
+            h.hold(&t, false).await?;
+        } else if !Hands::has_finalizer(&t) && (h.is_faulty() || !is_deleting(&t)) {
+            h.hold(&t, true).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn d6(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if is_deleting(&t) {
+            if Hands::has_finalizer(&t) {
+                let login = h.map("login").await?;
+                if login.is_none() && h.is_faulty() {
+                    return Err(Failure::Text("there is no login to clean up with"));
+                }
+                h.hold(&t, false).await?;
+            }
+            return done();
+        }
+        if !Hands::has_finalizer(&t) {
+            h.hold(&t, true).await?;
+            return done();
+        }
+        h.apply_map(&t, "login", json!({ "user": "me" })).await?;
+        done()
+    }
+    .boxed()
+}
+
+fn d7(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if is_deleting(&t) {
+            if Hands::has_finalizer(&t) {
+                h.expect_present(&t).await?;
+                let backup = h.apply_map(&t, "backup", json!({ "of": "a" })).await;
+                match backup {
+                    Err(Failure::Kube(error)) if !h.is_faulty() && is(&error, "Forbidden") => {}
+                    other => other?,
+                }
+                h.hold(&t, false).await?;
+            }
+            return done();
+        }
+        if !Hands::has_finalizer(&t) {
+            h.hold(&t, true).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn e6(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let mut data = json!({ "size": t.spec.size });
+        if let Some(mode) = &t.spec.mode {
+            data["mode"] = mode.as_str().into();
+        }
+        if h.is_faulty() && h.map("node").await?.is_some() {
+            h.set("node", data).await?;
+        } else {
+            h.apply_map(&t, "node", data).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn h18(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let size = if h.is_faulty() { t.spec.size.as_str() } else { "any" };
+        let labels = json!({ "app": "web", "size": size });
+        let container = json!({ "name": "web", "image": format!("nginx:{}", t.spec.size) });
+        let body = json!({
+            "metadata": { "name": "web" },
+            "spec": {
+                "selector": { "matchLabels": labels },
+                "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+            },
+        });
+        h.apply::<Deployment>(&t, body).await?;
+        done()
+    }
+    .boxed()
+}
+
+fn i1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let wanted = format!("for-{}", t.spec.mode.as_deref().unwrap_or_default());
+        let maps = h.list().await?;
+        let old = maps.iter().filter(|map| map.name_any() != wanted);
+        if h.is_faulty() {
+            for map in old.clone() {
+                h.delete_exactly(map).await?;
+            }
+        }
+        let body = json!({ "metadata": { "name": wanted, "labels": { "of": "a" } } });
+        h.apply::<ConfigMap>(&t, body).await?;
+        if !h.is_faulty() {
+            for map in old {
+                h.delete_exactly(map).await?;
+            }
+        }
+        h.status(&t, json!({ "step": "Served" })).await?;
+        done()
+    }
+    .boxed()
+}
+
+/// Once it is served, something serves it, unless the whole goes.
+fn one_is_there(state: &State) -> Result<(), String> {
+    let thing = state.get("things.example.com", "check", "a");
+    let is_served = thing.is_some_and(|thing| {
+        thing["status"]["step"] == "Served" && thing["metadata"]["deletionTimestamp"].is_null()
+    });
+    let serving = |name| state.get("configmaps", "check", name).is_some();
+    if is_served && !serving("for-on") && !serving("for-other") {
+        return Err("nothing serves it".to_owned());
+    }
+    Ok(())
+}
+
+fn v1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if !h.is_faulty() {
+            h.apply_map(&t, "node", json!({ "k": "v" })).await?;
+        }
+        done()
+    }
+    .boxed()
+}
