@@ -1,7 +1,7 @@
 //! When a server does not answer, and when it does again (rule R15a).
 //!
 //! An [`Outage`] is told how runs and sources fare ([`failed`](Outage::failed), [`answered`](Outage::answered), ...)
-//! and says how fast runs may start ([`start`](Outage::start)) and what is to be tried before its time
+//! and says how fast runs may start ([`start`](Outage::start)) and which keys are to run before their delay is over
 //! ([`next`](Outage::next)). It has no clock: `now` is an argument.
 //!
 //! ```text
@@ -16,9 +16,8 @@
 //!
 //! - While nothing fails, nothing is held back.
 //! - While the server does not answer, a run is tried every second as long as any is ready, and one of a key that
-//!   waits out a delay every five seconds if none is. Where no key waits, one source tries every five seconds. So the
-//!   first answer comes within seconds of the server's recovery, however long it was away and however long the delays
-//!   of the keys and the pauses of the sources have become.
+//!   waits out a delay every five seconds if none is. So the first answer comes within seconds of the server's
+//!   recovery, however long it was away and however long the delays of the keys have become.
 //! - With the first answer, the keys whose last run failed because the server did not answer come back, at most as
 //!   many at once as runs have gone well, plus one. None comes back before the time that the server asked for.
 //! - A key that fails for the server's sake again after it came back has only its own delays, until there is
@@ -40,7 +39,7 @@ pub struct Config {
     pub patience: Duration,
     /// How far starts of runs are apart while the server does not answer. Default: 1 s.
     pub spacing: Duration,
-    /// How long after the last attempt a key or a source is tried before its time. Default: 5 s.
+    /// How long after the last attempt a key is tried before its time. Default: 5 s.
     pub probing: Duration,
     /// The most runs at once; 0 means any number. Default: 16.
     pub concurrency: usize,
@@ -123,8 +122,6 @@ pub enum Start {
 pub enum Next<K> {
     /// Run this key now, although its delay is not over.
     Run(K),
-    /// Let one source try now, although its pause is not over: no key can be tried.
-    Probe,
     /// Nothing until then.
     WaitUntil(Time),
     /// Nothing until another call changes that.
@@ -249,7 +246,7 @@ impl<K: Ord + Clone> Outage<K> {
 
     /// Takes in that a source has failed because the server did not answer.
     ///
-    /// Sources have pauses of their own. An [answer](Self::answered) ends them all, and a [probe](Next::Probe) one.
+    /// Sources have pauses of their own, which are short enough not to be cut; an [answer](Self::answered) ends them.
     pub fn source_failed(&mut self, now: Time) {
         self.attempted = self.attempted.max(now);
         self.count_failure(now, false);
@@ -292,7 +289,7 @@ impl<K: Ord + Clone> Outage<K> {
         self.settle();
     }
 
-    /// Says what to do now. Ask again until it is neither [`Next::Run`] nor [`Next::Probe`].
+    /// Says what to do now. Ask again until it is not [`Next::Run`].
     pub fn next(&mut self, now: Time) -> Next<K> {
         self.begin_by_patience(now);
         let patience = match self.phase {
@@ -314,9 +311,6 @@ impl<K: Ord + Clone> Outage<K> {
                     // The next one is another.
                     self.put_last(now, &key);
                     return Next::Run(key);
-                }
-                if self.order.is_empty() {
-                    return Next::Probe;
                 }
                 wait
             }

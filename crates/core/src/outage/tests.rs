@@ -45,26 +45,6 @@ fn news_that_are_older_than_the_last_failure_are_none() {
     assert_eq!((over.since, over.waiting), (second(5.0), 3));
 }
 
-/// A controller that starts in an outage has no key, and its sources have long pauses.
-#[test]
-fn where_no_key_waits_a_source_is_tried() {
-    let mut outage = outage();
-    for now in [0.0, 1.0, 2.0] {
-        outage.source_failed(second(now));
-    }
-    assert_eq!(outage.next(second(6.9)), Next::WaitUntil(second(7.0)));
-    assert_eq!(outage.next(second(7.0)), Next::Probe);
-    outage.source_failed(second(7.0));
-    assert_eq!(outage.next(second(7.0)), Next::WaitUntil(second(12.0)));
-    assert_eq!(outage.next(second(12.0)), Next::Probe);
-    // The server has asked a key to wait. Nothing is tried before that.
-    outage.failed(second(12.0), &1, Some(Duration::from_secs(8)));
-    assert_eq!(outage.next(second(17.0)), Next::WaitUntil(second(22.0)));
-    assert_eq!(outage.next(second(22.0)), Next::Run(1));
-    outage.answered(second(23.0)).unwrap();
-    assert_ne!(outage.next(second(23.0)), Next::Probe);
-}
-
 #[test]
 fn keys_come_back_one_by_one_and_then_faster() {
     let mut outage = outage();
@@ -223,8 +203,6 @@ impl World {
                     };
                     self.queue.add(self.now, trigger);
                 }
-                // There is no source in this world.
-                Next::Probe => {}
                 Next::WaitUntil(time) => break Some(time),
                 Next::Idle => break None,
             }

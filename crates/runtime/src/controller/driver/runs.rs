@@ -50,9 +50,7 @@ where
 {
     /// Starts all that is due, as far as the limits allow.
     pub(super) fn start_due(&mut self) {
-        // In an outage the sources are looked after, too, which may be what keeps the gate shut.
-        let other = self.look_after_server(self.now());
-        self.wake = other;
+        self.wake = None;
         let is_open = self.unsynced.is_empty() && self.store.is_ready() && !self.awaits_stores();
         self.tell_gate(is_open);
         if !is_open {
@@ -62,6 +60,7 @@ where
             return;
         }
         self.release();
+        let other = self.look_after_server(self.now());
         let due = self.start_runs();
         let wake = due.into_iter().chain(other).min();
         self.wake = wake.filter(|&time| time < Time::MAX);

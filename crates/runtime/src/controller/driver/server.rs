@@ -52,8 +52,6 @@ where
             match self.outage.next(now) {
                 Next::Run(key) if self.running.contains_key(&key) => {}
                 Next::Run(key) => self.try_early(now, key),
-                // Of several that wait, the one that has waited longest.
-                Next::Probe => self.back.notify_one(),
                 Next::WaitUntil(time) => break Some(time),
                 Next::Idle => break None,
             }
