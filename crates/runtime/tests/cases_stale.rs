@@ -939,7 +939,7 @@ async fn the_history_of_an_object_is_told() {
         .resource_version()
         .unwrap();
     let expected = [
-        "4.0s ago: object updated; took 1.0s, 1 request; failed: the child is not ready".to_owned(),
+        "4.0s ago: object listed; took 1.0s, 1 request; failed: the child is not ready".to_owned(),
         format!("  create configmaps default/child to {version}"),
         format!("  waited 500.0ms for configmaps default/child at version {version}"),
     ];

@@ -119,6 +119,19 @@ impl Display for ReconcileReason {
 pub(super) struct Cause {
     pub(super) reason: ReconcileReason,
     pub(super) origin: Origin,
+    pub(super) news: News,
+}
+
+/// What a watch has told of the controller's own object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum News {
+    /// It has changed, or it is not known what has happened.
+    #[default]
+    Changed,
+    /// It is new to the watch.
+    Added,
+    /// It was there when the watch began, or began anew.
+    Listed,
 }
 
 /// Who is behind a cause.
@@ -142,10 +155,19 @@ impl Cause {
 
 impl Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reason, origin } = self;
+        let Self {
+            reason,
+            origin,
+            news,
+        } = self;
+        match (reason, news) {
+            (ReconcileReason::ObjectUpdated, News::Added) => f.write_str("object added")?,
+            (ReconcileReason::ObjectUpdated, News::Listed) => f.write_str("object listed")?,
+            (reason, _) => write!(f, "{reason}")?,
+        }
         match origin {
-            Origin::Own => write!(f, "{reason} (own write)"),
-            Origin::Asked | Origin::Desired | Origin::Foreign => write!(f, "{reason}"),
+            Origin::Own => f.write_str(" (own write)"),
+            Origin::Asked | Origin::Desired | Origin::Foreign => Ok(()),
         }
     }
 }

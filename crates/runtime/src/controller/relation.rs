@@ -5,6 +5,7 @@
 
 use super::{
     cover::{Cover, View},
+    reason::News,
     source::{self, EventVersion, Happened, Signal, Source},
 };
 use crate::{
@@ -151,6 +152,7 @@ where
             let event = Some(Happened {
                 desired: false,
                 version: event_version(&change, single),
+                news: News::Changed,
             });
             announce::<Child>(&self.dyntype, change, (priority, event), &mut signals);
         }

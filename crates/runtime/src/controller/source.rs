@@ -6,6 +6,7 @@
 use super::{
     ReconcileReason,
     cover::{Cover, Covers, View},
+    reason::News,
     scope::Scope,
 };
 use crate::{
@@ -71,6 +72,7 @@ pub(super) struct Happened {
     /// Whether what is wanted of the controller's own object has changed.
     pub(super) desired: bool,
     pub(super) version: EventVersion,
+    pub(super) news: News,
 }
 
 /// Which version of an object an event shows.
@@ -446,6 +448,7 @@ fn shown<K: Resource>(obj: &K) -> Option<Happened> {
     Some(Happened {
         desired: false,
         version: EventVersion::Shown(version),
+        news: News::Changed,
     })
 }
 
@@ -500,15 +503,16 @@ pub(super) fn signal<K: Resource>(
     priority: Priority,
     single: bool,
 ) -> Option<Signal> {
-    let (key, new, desired) = match change {
+    let (key, new, desired, news) = match change {
         Change::Deleted { key, .. } => return Some(Signal::Gone(key)),
-        Change::Added { key, new } => (key, new, true),
+        Change::Added { key, new } if single => (key, new, true, News::Added),
+        Change::Added { key, new } => (key, new, true, News::Listed),
         Change::Modified { key, old, new } => {
             if filter.is_some_and(|filter| !matters(filter, &*old.0, &*new.0)) {
                 return single.then_some(Signal::Passed(key));
             }
             let desired = changes_desired_state(&*old.0, &*new.0);
-            (key, new, desired)
+            (key, new, desired, News::Changed)
         }
     };
     let step = new.0.resource_version().filter(|_| single);
@@ -520,6 +524,7 @@ pub(super) fn signal<K: Resource>(
         event: Some(Happened {
             desired,
             version: step.map_or(EventVersion::Unknown, EventVersion::Step),
+            news,
         }),
     })
 }

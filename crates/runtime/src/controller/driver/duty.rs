@@ -5,7 +5,7 @@ use crate::{
     client,
     controller::{
         Action, Error, ReconcileReason,
-        reason::{Cause, Origin},
+        reason::{Cause, News, Origin},
         service::{Duty, Service},
     },
     reflector::{ObjectKey, ObjectRef},
@@ -79,6 +79,7 @@ where
         let cause = Cause {
             reason: ReconcileReason::Custom { reason },
             origin: Origin::Asked,
+            news: News::Changed,
         };
         self.queue.again(now, key, cause);
         for told in active.deferred {

@@ -12,7 +12,7 @@ use crate::{
         Action, Error, ReconcileReason, RunnerError,
         history::{Record, Standing},
         meter::Ended,
-        reason::{Cause, Origin, describe},
+        reason::{Cause, News, Origin, describe},
         service::Service,
     },
     readable,
@@ -309,7 +309,13 @@ where
             let reason = format!("the store of {store} is complete");
             let reason = ReconcileReason::Custom { reason };
             let origin = Origin::Asked;
-            self.queue.again(now, key, Cause { reason, origin });
+            let news = News::Changed;
+            let cause = Cause {
+                reason,
+                origin,
+                news,
+            };
+            self.queue.again(now, key, cause);
         }
         let not_ready = error.is_none().then(|| store.to_string());
         let span = active.span.clone();

@@ -6,7 +6,7 @@ use crate::{
     controller::{
         Action, ReconcileReason,
         readiness::StuckRun,
-        reason::{Cause, Origin},
+        reason::{Cause, News, Origin},
         unreachable,
     },
     reflector::ObjectKey,
@@ -72,6 +72,7 @@ where
             cause: Cause {
                 reason: ReconcileReason::Custom { reason },
                 origin: Origin::Asked,
+                news: News::Changed,
             },
             class: Class::Desired,
             priority: Priority::Normal,

@@ -4,7 +4,7 @@ use super::{Driver, InSpan, Intake};
 use crate::{
     controller::{
         Action, Error, ReconcileReason, RunnerError,
-        reason::{Cause, Origin},
+        reason::{Cause, News, Origin},
         source::{EventVersion, Happened, Signal},
     },
     predicates,
@@ -154,11 +154,19 @@ where
         }
         let class = self.class(&key, &told, origin);
         let Told {
-            reason, priority, ..
+            reason,
+            priority,
+            event,
+            source: _,
         } = told;
+        let news = event.map(|event| event.news).unwrap_or_default();
         let trigger = Trigger {
             key,
-            cause: Cause { reason, origin },
+            cause: Cause {
+                reason,
+                origin,
+                news,
+            },
             class,
             priority,
         };
@@ -175,6 +183,7 @@ where
             cause: Cause {
                 reason: ReconcileReason::Custom { reason },
                 origin: Origin::Own,
+                news: News::Changed,
             },
             class: Class::Related,
             priority: Priority::Normal,
@@ -239,6 +248,7 @@ where
         if let Some(Happened {
             desired,
             version: EventVersion::Step(version),
+            news: _,
         }) = told.event
             && origin != Origin::Own
         {

@@ -1,6 +1,9 @@
 //! What waits between a watch that several controllers share and one of them.
 
-use super::super::source::{EventVersion, Happened, Signal};
+use super::super::{
+    reason::News,
+    source::{EventVersion, Happened, Signal},
+};
 use crate::{
     client::{self, Noted},
     progress::Progress,
@@ -200,6 +203,7 @@ fn merge(before: Signal, now: Signal) -> Signal {
                 event: told.then_some(Happened {
                     desired,
                     version: EventVersion::Unknown,
+                    news: News::Changed,
                 }),
             }
         }
@@ -262,6 +266,7 @@ mod tests {
     use crate::{
         controller::{
             ReconcileReason,
+            reason::News,
             source::{EventVersion, Happened, Signal},
         },
         progress::Progress,
@@ -279,6 +284,7 @@ mod tests {
             event: Some(Happened {
                 desired,
                 version: EventVersion::Step(1),
+                news: News::Changed,
             }),
         }
     }
