@@ -56,6 +56,13 @@ const RANDOM: &[&str] = &[
 /// Kinds that say nothing of the operator.
 const FURNITURE: &[&str] = &["customresourcedefinitions.apiextensions.k8s.io"];
 
+/// Annotations in which the cluster's controllers count the revisions of a workload. How many there were depends on the
+/// way to the present state, for an operator that is right as well.
+const REVISIONS: &[&str] = &[
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/revision-history",
+];
+
 // === impl State ===
 
 impl State {
@@ -76,7 +83,8 @@ impl State {
                 &object.namespace,
                 &object.name,
             );
-            if is_passing(&id) || FURNITURE.contains(&id.resource.as_str()) {
+            let is_furniture = FURNITURE.contains(&id.resource.as_str());
+            if is_passing(&id) || is_furniture || is_history(&id, &object.value) {
                 continue;
             }
             let mut stem = recorder.stem(&id);
@@ -149,6 +157,20 @@ impl State {
     }
 }
 
+/// Whether the cluster's controllers keep an object for the sake of an earlier revision of a workload only.
+fn is_history(id: &ObjectId, object: &Value) -> bool {
+    match id.resource.as_str() {
+        "controllerrevisions.apps" => true,
+        "replicasets.apps" => {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            let is_made =
+                owners.is_some_and(|owners| owners.iter().any(|it| it["kind"] == "Deployment"));
+            is_made && object["spec"]["replicas"] == 0
+        }
+        _ => false,
+    }
+}
+
 /// Knows what uids stand for.
 struct Reader {
     uids: BTreeMap<String, ObjectId>,
@@ -163,8 +185,9 @@ impl Reader {
                 metadata.remove(*name);
             }
             without(metadata, "annotations", |annotations| {
-                annotations.as_object_mut()?.remove(ANNOTATION);
-                annotations.as_object()?.is_empty().then_some(())
+                let members = annotations.as_object_mut()?;
+                members.retain(|name, _| name != ANNOTATION && !REVISIONS.contains(&name.as_str()));
+                members.is_empty().then_some(())
             });
             without(metadata, "finalizers", |finalizers| {
                 finalizers.as_array_mut()?.retain(|item| item != FINALIZER);
