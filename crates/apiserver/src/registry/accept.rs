@@ -18,11 +18,7 @@ pub(super) enum Origin {
     /// Something was changed in the stored object.
     Patch,
     /// A configuration was merged with the stored object.
-    Apply {
-        /// Whether the configuration says null anywhere. Otherwise null stands only where all fields of a map were
-        /// given up, and means that the map is gone.
-        nulls: bool,
-    },
+    Apply,
 }
 
 /// Checks apiVersion and kind of a body against the resource; a built-in one may leave them out.
@@ -189,7 +185,7 @@ pub(super) fn decode(
     let shown = patched.then(|| quoted(&body.to_string()));
     let mut decoded = if !resource.is_custom() {
         decode_builtin(body, &resource.schema)
-    } else if matches!(origin, Origin::Apply { nulls: true }) {
+    } else if matches!(origin, Origin::Apply) {
         decode_applied(body, &resource.schema)
     } else {
         decode_custom(body, &resource.schema)
@@ -214,7 +210,7 @@ fn refuse(resource: &Resource, origin: Origin, why: &str) -> Status {
             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
         )),
         Origin::Patch => Status::bad_patch(why),
-        Origin::Apply { .. } => Status::internal(why),
+        Origin::Apply => Status::internal(why),
     }
 }
 
@@ -280,7 +276,7 @@ fn report_unknown(
         .chain(unknown.iter().map(|path| format!("unknown field {path:?}")))
         .collect();
     match options.validation {
-        FieldValidation::Strict if matches!(origin, Origin::Apply { .. }) && !found.is_empty() => {
+        FieldValidation::Strict if matches!(origin, Origin::Apply) && !found.is_empty() => {
             let why = format!("strict decoding error: {}", found.join(", "));
             Err(Status::bad_patch(&why))
         }

@@ -190,7 +190,7 @@ fn check_version(target: &Target, new: &Value, old: &Value, origin: Origin) -> R
                 };
                 Err(Status::invalid(resource.subject(&target.name), vec![cause]))
             }
-            Origin::Put | Origin::Patch | Origin::Apply { .. } => Ok(()),
+            Origin::Put | Origin::Patch | Origin::Apply => Ok(()),
         };
     }
     if let Err(why) = version.parse::<u64>() {

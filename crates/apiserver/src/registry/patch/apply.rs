@@ -50,9 +50,6 @@ impl Registry {
         } else {
             config
         };
-        let origin = Origin::Apply {
-            nulls: says_null(&config),
-        };
         let live = stored.as_ref().map(|stored| present(&resource, stored));
         let empty = json!({ "apiVersion": resource.api_version(), "kind": resource.kind });
         let shown = live.as_deref().map_or(empty, ownership::without);
@@ -89,10 +86,10 @@ impl Registry {
             Some(old) if target.is_subresource("scale") => {
                 let mut wanted = scale::of(&resource, &new);
                 object::metadata_mut(&mut wanted).remove("resourceVersion");
-                self.change(target, wanted, managers, &old, origin, options)
+                self.change(target, wanted, managers, &old, Origin::Apply, options)
             }
-            Some(old) => self.change(target, new, managers, &old, origin, options),
-            None => self.apply_new(target, new, managers, origin, options),
+            Some(old) => self.change(target, new, managers, &old, Origin::Apply, options),
+            None => self.apply_new(target, new, managers, options),
         }
     }
 
@@ -102,11 +99,10 @@ impl Registry {
         target: &Target,
         mut new: Value,
         managers: Option<Managers>,
-        origin: Origin,
         options: &WriteOptions,
     ) -> Result<Reply, Status> {
         accept::settle_namespace(target, &mut new)?;
-        let mut warnings = accept::decode(&target.resource, &mut new, origin, options)?;
+        let mut warnings = accept::decode(&target.resource, &mut new, Origin::Apply, options)?;
         if !object::uid(&new).is_empty() {
             return Err(uid_of_nothing(target, object::uid(&new)));
         }
@@ -177,21 +173,6 @@ fn check_config(target: &Target, config: &Value, exists: bool) -> Result<Value, 
     }
     check_identity(target, &config)?;
     Ok(config)
-}
-
-/// Whether null stands anywhere beside metadata, where it says nothing.
-fn says_null(config: &Value) -> bool {
-    fn is_within(value: &Value) -> bool {
-        match value {
-            Value::Null => true,
-            Value::Array(list) => list.iter().any(is_within),
-            Value::Object(members) => members.values().any(is_within),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
-    }
-    let members = config.as_object().into_iter().flatten();
-    let mut others = members.filter(|(name, _)| *name != "metadata");
-    others.any(|(_, value)| is_within(value))
 }
 
 /// A scale as a configuration of the object that it scales.
