@@ -51,8 +51,11 @@ mod service;
 mod settings;
 mod sight;
 mod texts;
+mod traffic;
 mod write;
 
+#[cfg(feature = "metrics")]
+pub(crate) use self::traffic::{BOUNDS as REQUEST_BOUNDS, Sums};
 pub use self::{
     body::TrackedBody,
     refused::{Deposed, Refused},
@@ -69,6 +72,7 @@ pub(crate) use self::{
         keeping_run, note_outboxes, note_requests, noting_requests, requests_noted,
         sign_by_default,
     },
+    traffic::{Traffic, counted},
     write::Known,
 };
 

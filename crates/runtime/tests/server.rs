@@ -10,7 +10,9 @@
 use flate2::read::GzDecoder;
 use futures::stream;
 use homeostat::{
-    Action, Controller, Manager, error_policy,
+    Action, Config, Controller, Manager,
+    client::Tracked,
+    error_policy,
     leadership::LeaderElection,
     manager::{Error, METRICS, Phase, Server, Unit},
     watcher,
@@ -18,13 +20,13 @@ use homeostat::{
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
-    Api,
+    Api, Client, ResourceExt,
     api::{ObjectMeta, PostParams},
 };
 use prometheus_client::{metrics::counter::Counter, registry::Registry};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Read,
+    io::{Read, Write},
     net::SocketAddr,
     sync::{
         Arc,
@@ -142,14 +144,13 @@ async fn maps(server: &ApiServer, count: usize) {
 }
 
 fn controller(server: &ApiServer) -> Unit {
-    let controller = Controller::new(
-        Api::<ConfigMap>::all(server.client()),
-        watcher::Config::default(),
-    )
-    .owns(
-        Api::<Secret>::all(server.client()),
-        watcher::Config::default(),
-    );
+    controller_of(&server.client())
+}
+
+fn controller_of(client: &Client) -> Unit {
+    let all = watcher::Config::default;
+    let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), all())
+        .owns(Api::<Secret>::all(client.clone()), all());
     let reconcile =
         |_: Arc<ConfigMap>, _: Arc<()>| async { Ok::<_, std::io::Error>(Action::await_change()) };
     Unit::new(controller.run(reconcile, error_policy::backoff, Arc::new(())))
@@ -272,17 +273,61 @@ fn series(text: &str) -> BTreeMap<String, f64> {
     series.collect()
 }
 
+/// Series of a manager with a controller of three config maps, and what they are when all is done.
+const EXPECTED: &[(&str, f64)] = &[
+    ("shop_sites_deployed_total", 1.0),
+    (
+        "homeostat_cache_objects{watch=\"configmaps in all namespaces\"}",
+        3.0,
+    ),
+    (
+        "homeostat_watch_starts_total{watch=\"secrets in all namespaces\"}",
+        1.0,
+    ),
+    (
+        "homeostat_api_requests_total{verb=\"watch\",resource=\"configmaps\",code=\"200\"}",
+        1.0,
+    ),
+    (
+        "homeostat_api_request_duration_seconds_count{verb=\"watch\"}",
+        2.0,
+    ),
+    (
+        "homeostat_reconcile_errors_total{controller=\"configmap\",class=\"transient\"}",
+        0.0,
+    ),
+    (
+        "homeostat_max_concurrent_reconciles{controller=\"configmap\"}",
+        16.0,
+    ),
+    ("homeostat_controller_ready{controller=\"configmap\"}", 1.0),
+    (
+        "homeostat_queue_depth{controller=\"configmap\",state=\"ready\"}",
+        0.0,
+    ),
+    (
+        "homeostat_reconcile_duration_seconds_count{controller=\"configmap\"}",
+        3.0,
+    ),
+    (
+        "homeostat_reconcile_duration_seconds_bucket{controller=\"configmap\",le=\"+Inf\"}",
+        3.0,
+    ),
+];
+
+// T39.
 #[tokio::test]
 async fn metrics_are_what_they_are_said_to_be() {
     let api = ApiServer::builder().build();
     maps(&api, 3).await;
-    let mut registry = Registry::default();
+    let mut registry = Registry::with_prefix("shop");
     let sites = Counter::<u64>::default();
     registry.register("sites_deployed", "Sites that were deployed", sites.clone());
     sites.inc();
-    let manager = Manager::new(api.client())
-        .add(controller(&api))
-        .leader_election(LeaderElection::new(api.client(), "default", "operator"))
+    let client = Tracked::wrap(api.client());
+    let manager = Manager::new(client.clone())
+        .add(controller_of(&client))
+        .leader_election(LeaderElection::new(client, "default", "operator"))
         .serve(server().metrics(registry));
     let running = run(manager).await;
     let scraped = loop {
@@ -299,32 +344,12 @@ async fn metrics_are_what_they_are_said_to_be() {
     );
     let text = scraped.text();
     let all = series(&text);
-    for (name, value) in [
-        ("sites_deployed_total", 1.0),
-        (
-            "homeostat_cache_objects{watch=\"configmaps in all namespaces\"}",
-            3.0,
-        ),
-        (
-            "homeostat_watch_starts_total{watch=\"secrets in all namespaces\"}",
-            1.0,
-        ),
-        ("homeostat_controller_ready{controller=\"configmap\"}", 1.0),
-        (
-            "homeostat_queue_depth{controller=\"configmap\",state=\"ready\"}",
-            0.0,
-        ),
-        (
-            "homeostat_reconcile_duration_seconds_count{controller=\"configmap\"}",
-            3.0,
-        ),
-        (
-            "homeostat_reconcile_duration_seconds_bucket{controller=\"configmap\",le=\"+Inf\"}",
-            3.0,
-        ),
-    ] {
-        assert_eq!(all.get(name), Some(&value), "{name} in\n{text}");
+    for (name, value) in EXPECTED {
+        assert_eq!(all.get(*name), Some(value), "{name} in\n{text}");
     }
+    // Three config maps of some hundred bytes.
+    let size = all["homeostat_cache_objects_size_bytes{watch=\"configmaps in all namespaces\"}"];
+    assert!((300.0..3000.0).contains(&size), "{size}");
     assert!(
         all.keys().any(|name| name.starts_with("homeostat_leader")),
         "{text}"
@@ -398,4 +423,144 @@ async fn a_scrape_is_fast_and_small() {
     tokio::time::timeout(Duration::from_secs(5), running.get("/metrics"))
         .await
         .unwrap();
+}
+
+/// The same without tokio, for tests under paused time: it stands still as long as a thread blocks.
+async fn probe(address: SocketAddr, path: &'static str) -> (u16, String) {
+    let ask = move || {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    };
+    tokio::task::spawn_blocking(ask).await.unwrap()
+}
+
+/// What `/healthz` says after three minutes with two slots, which runs of three objects hold.
+async fn health_of<Fut>(
+    api: &ApiServer,
+    reconcile: impl Fn(Api<ConfigMap>, String) -> Fut + Send + 'static,
+) -> (u16, String)
+where
+    Fut: Future<Output = Result<(), kube::Error>> + Send + 'static,
+{
+    let client = Tracked::wrap(api.client());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let all = Api::<ConfigMap>::all(client.clone());
+    let controller = Controller::new(all, watcher::Config::default())
+        .with_config(Config::default().concurrency(2));
+    let reconcile = move |map: Arc<ConfigMap>, _: Arc<()>| {
+        let run = reconcile(maps.clone(), map.name_any());
+        async move { run.await.map(|()| Action::await_change()) }
+    };
+    let controller = controller.run(reconcile, error_policy::backoff, Arc::new(()));
+    let running = run(Manager::new(client).add(controller).serve(server())).await;
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    probe(running.address, "/healthz").await
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_fails_when_nothing_goes_on_and_not_because_the_server_is_slow() {
+    let api = ApiServer::builder().build();
+    maps(&api, 3).await;
+    let (status, text) = health_of(&api, |_, _| std::future::pending()).await;
+    assert_eq!(status, 500, "{text}");
+    assert!(
+        text.contains("[-]configmap failed: no slot becomes free"),
+        "{text}"
+    );
+
+    for fault in [
+        Fault::Hang,
+        Fault::Delay(Duration::from_secs(14)),
+        Fault::Unavailable,
+        Fault::Refuse,
+    ] {
+        let rule = Rule::any().verb(Verb::Get).resource("configmaps");
+        let slow = api.faults().inject(rule, fault.clone());
+        let ask =
+            |maps: Api<ConfigMap>, name: String| async move { maps.get(&name).await.map(drop) };
+        let (status, text) = health_of(&api, ask).await;
+        assert_eq!((status, &*text), (200, "ok"), "{fault:?}");
+        assert!(slow.hits() > 0);
+    }
+    // Not even if it is away altogether.
+    let _away = api.faults().inject(Rule::any(), Fault::Hang);
+    let (status, text) = health_of(&api, |_, _| async { Ok(()) }).await;
+    assert_eq!((status, &*text), (200, "ok"));
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn it_speaks_https_if_it_is_told_to() {
+    use homeostat::manager::rustls::{
+        ClientConfig, RootCertStore, ServerConfig, pki_types::ServerName,
+    };
+    use tokio_rustls::TlsConnector;
+
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = signed.cert.der().clone();
+    let key = signed.signing_key.serialize_der().try_into().unwrap();
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = config
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let api = ApiServer::builder().build();
+    let manager = Manager::new(api.client()).serve(server().tls(config));
+    let running = run(manager).await;
+
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(running.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap();
+    let head = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"),
+        "{answer}"
+    );
+
+    // Whoever does not speak it gets no answer, and nobody else is held up.
+    let mut plain = TcpStream::connect(running.address).await.unwrap();
+    plain.write_all(head).await.unwrap();
+    let mut answer = Vec::new();
+    // An alert, or nothing but the end.
+    let _broken = plain.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+// E56: an election that hangs from the start holds up neither probes nor the end.
+#[tokio::test(start_paused = true)]
+async fn probes_are_answered_while_the_election_hangs() {
+    let api = ApiServer::builder().build();
+    maps(&api, 1).await;
+    let hang = api
+        .faults()
+        .inject(Rule::any().resource("leases"), Fault::Hang);
+    let manager = Manager::new(api.client())
+        .add(controller(&api))
+        .leader_election(LeaderElection::new(api.client(), "default", "operator"))
+        .serve(server());
+    let mut running = run(manager).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(hang.hits() > 1);
+    assert_eq!(probe(running.address, "/healthz").await, (200, "ok".into()));
+    let (status, text) = probe(running.address, "/readyz").await;
+    assert_eq!(status, 200, "its caches are warm: {text}");
+    running.handle.stop();
+    let ended = tokio::time::timeout(Duration::from_secs(10), &mut running.task).await;
+    ended.unwrap().unwrap().unwrap();
 }

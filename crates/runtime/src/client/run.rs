@@ -5,6 +5,7 @@ use super::{
     log::{Begun, Log},
     refused::{Barred, Deposed, Refused},
     request::Target,
+    traffic::Traffic,
     write::{Known, Write},
 };
 use crate::identity::Identity;
@@ -55,6 +56,8 @@ pub(crate) struct Run {
     followed: AtomicBool,
     /// What its writes are bound to.
     fence: Option<Fence>,
+    /// Where its requests are counted.
+    traffic: Option<Arc<Traffic>>,
     /// Each once.
     outboxes: Mutex<Vec<Arc<dyn Outbox>>>,
 }
@@ -230,6 +233,7 @@ impl Run {
             reader: Arc::new(Reader::of_run(registry)),
             known: Some(known),
             observed,
+            traffic: Traffic::current(),
             ..Self::default()
         }
     }
@@ -257,6 +261,10 @@ impl Run {
             Some(fence) if !fence.holds() => Err(Barred::Deposed(Deposed::new())),
             Some(_) | None => Ok(()),
         }
+    }
+
+    pub(super) fn traffic(&self) -> Option<&Arc<Traffic>> {
+        self.traffic.as_ref()
     }
 
     /// In whose name it writes, if its controller was told.

@@ -7,6 +7,7 @@ use super::{
     request::{self, OwnPatience},
     run::{Recording, Run},
     sight::Intent,
+    traffic::Traffic,
 };
 use crate::identity::{Identity, introduce};
 use bytes::Bytes;
@@ -103,6 +104,11 @@ where
             let writer = run.clone().filter(|_| *request.method() != Method::GET);
             let recording = Recording::begin(run.as_ref(), &request, settled);
             let mut recording = recording.map_err(kube::Error::from)?;
+            let traffic = match &run {
+                Some(run) => run.traffic().map(Arc::clone),
+                None => Traffic::current(),
+            };
+            let counting = traffic.map(|traffic| Box::new(traffic.begin(&request)));
             let flight = run.map(|run| Flight::begin(run, &request));
             let path = flight.as_ref().map(|_| request.uri().clone());
             if let Some(recording) = &mut recording
@@ -129,6 +135,10 @@ where
                 answer.await.map_err(Into::into)
             });
             let answered = sent.await;
+            if let Some(counting) = counting {
+                let head = answered.as_ref().ok();
+                counting.answered(head.map(|response| response.status().as_u16()));
+            }
             if let (Some(flight), Some(uri)) = (&flight, &path) {
                 flight.note(match &answered {
                     Ok(response) => How::of(uri.path(), response.status(), response.headers()),

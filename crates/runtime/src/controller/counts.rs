@@ -1,5 +1,6 @@
 //! What a controller counts.
 
+use crate::client::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a controller has counted since it was made. Each number only grows.
@@ -27,6 +28,9 @@ pub struct Counts {
     pub requests: u64,
     /// Writes of theirs that the server has accepted.
     pub writes: u64,
+    /// How many of them have certainly changed nothing ([`Write::changed`](crate::client::Write::changed)). A
+    /// reconciler that has converged makes none.
+    pub vain_writes: u64,
     /// Waits for the controller's caches to see what a run had written
     /// ([`Config::wait_for_writes`](super::Config::wait_for_writes)) that are over.
     pub waits: u64,
@@ -54,6 +58,7 @@ pub(super) struct Counters {
     self_triggered_runs: AtomicU64,
     requests: AtomicU64,
     writes: AtomicU64,
+    vain_writes: AtomicU64,
     waits: AtomicU64,
     overdue_waits: AtomicU64,
     loops: AtomicU64,
@@ -75,15 +80,17 @@ impl Counters {
         self.early_runs.fetch_add(1, Relaxed);
     }
 
-    /// A run has ended, with this number of requests and writes.
-    pub(super) fn finished(&self, by_itself: bool, failed: bool, requests: u32, writes: usize) {
+    /// A run has ended, with this number of requests and these writes.
+    pub(super) fn finished(&self, by_itself: bool, failed: bool, requests: u32, writes: &[Write]) {
         self.runs.fetch_add(1, Relaxed);
         self.failures.fetch_add(failed.into(), Relaxed);
         self.self_triggered_runs
             .fetch_add(by_itself.into(), Relaxed);
         self.requests.fetch_add(requests.into(), Relaxed);
-        let writes = u64::try_from(writes).unwrap_or(u64::MAX);
-        self.writes.fetch_add(writes, Relaxed);
+        let count = |writes: usize| u64::try_from(writes).unwrap_or(u64::MAX);
+        self.writes.fetch_add(count(writes.len()), Relaxed);
+        let vain = writes.iter().filter(|write| write.changed() == Some(false));
+        self.vain_writes.fetch_add(count(vain.count()), Relaxed);
     }
 
     pub(super) fn waited(&self, seen: bool) {
@@ -117,6 +124,7 @@ impl Counters {
             self_triggered_runs,
             requests,
             writes,
+            vain_writes,
             waits,
             overdue_waits,
             loops,
@@ -133,6 +141,7 @@ impl Counters {
             self_triggered_runs: self_triggered_runs.load(Relaxed),
             requests: requests.load(Relaxed),
             writes: writes.load(Relaxed),
+            vain_writes: vain_writes.load(Relaxed),
             waits: waits.load(Relaxed),
             overdue_waits: overdue_waits.load(Relaxed),
             loops: loops.load(Relaxed),

@@ -259,6 +259,7 @@ where
         histories.begin(origin);
         let outboxes = recorder.iter().map(Recorder::outbox).collect();
         let concurrency = usize::try_from(config.queue.concurrency).unwrap_or(usize::MAX);
+        histories.meter().set_concurrency(concurrency);
         let outages = outage::Config::default().with_concurrency(concurrency);
         let life = Life::new(K::kind(&dyntype).into_owned());
         let driver = Self {

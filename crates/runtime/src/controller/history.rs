@@ -206,7 +206,7 @@ impl Histories {
             record.is_self_triggered(),
             record.error.is_some(),
             record.requests,
-            record.writes.len(),
+            &record.writes,
         );
         record.forget_many();
         if let Some(error) = &mut record.error {

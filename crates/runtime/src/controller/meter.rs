@@ -30,10 +30,30 @@ pub(crate) enum Ended {
     Timeout,
 }
 
+/// What a run failed of, which shows in what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It is tried again after a delay.
+    Transient,
+    /// The same, and the server has asked for a delay.
+    Throttled,
+    /// It is tried again in a moment.
+    Conflict,
+    /// It waits for a change.
+    Permanent,
+    /// The server did not answer.
+    Unreachable,
+    Panic,
+    Timeout,
+}
+
 /// What a controller measures. It is written by the controller alone.
 #[derive(Debug)]
 pub(crate) struct Meter {
     origin: Instant,
+    failed: [AtomicU64; 7],
+    /// How many may run at once; 0 for any number.
+    concurrency: AtomicUsize,
     ended: [AtomicU64; 6],
     durations: [AtomicU64; BOUNDS.len() + 1],
     /// In nanoseconds.
@@ -86,12 +106,40 @@ impl Ended {
     }
 }
 
+#[cfg(feature = "metrics")]
+impl Failure {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Transient,
+        Self::Throttled,
+        Self::Conflict,
+        Self::Permanent,
+        Self::Unreachable,
+        Self::Panic,
+        Self::Timeout,
+    ];
+
+    /// As in the labels of metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Throttled => "throttled",
+            Self::Conflict => "conflict",
+            Self::Permanent => "permanent",
+            Self::Unreachable => "unreachable",
+            Self::Panic => "panic",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
 // === impl Meter ===
 
 impl Default for Meter {
     fn default() -> Self {
         Self {
             origin: Instant::now(),
+            failed: Default::default(),
+            concurrency: AtomicUsize::default(),
             ended: Default::default(),
             durations: Default::default(),
             duration: AtomicU64::default(),
@@ -113,13 +161,21 @@ impl Default for Meter {
 pub(crate) const REASONS: [&str; 4] = ["object", "related", "requested", "all"];
 
 impl Meter {
-    /// A run has ended.
-    pub(super) fn ended(&self, how: Ended, took: Duration) {
+    /// A run has ended, and has failed of this if it has.
+    pub(super) fn ended(&self, how: Ended, of: Option<Failure>, took: Duration) {
         self.ended[how as usize].fetch_add(1, Relaxed);
+        if let Some(of) = of {
+            self.failed[of as usize].fetch_add(1, Relaxed);
+        }
         let millis = took.as_nanos().div_ceil(1_000_000);
         let place = BOUNDS.iter().position(|&bound| millis <= bound.into());
         self.durations[place.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
         self.duration.fetch_add(nanos(took), Relaxed);
+    }
+
+    /// How many may run at once.
+    pub(super) fn set_concurrency(&self, most: usize) {
+        self.concurrency.store(most, Relaxed);
     }
 
     /// A run has started because the one before failed and its delay is over.
@@ -202,6 +258,14 @@ impl Meter {
         }
     }
 
+    pub(crate) fn failures(&self, of: Failure) -> u64 {
+        self.failed[of as usize].load(Relaxed)
+    }
+
+    pub(crate) fn concurrency(&self) -> usize {
+        self.concurrency.load(Relaxed)
+    }
+
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Relaxed)
     }
@@ -242,7 +306,7 @@ mod tests {
     fn a_duration_is_counted_once_and_at_its_bound() {
         let meter = Meter::default();
         for millis in [0, 5, 6, 60_000, 60_001] {
-            meter.ended(Ended::Success, Duration::from_millis(millis));
+            meter.ended(Ended::Success, None, Duration::from_millis(millis));
         }
         let durations = meter.durations();
         let mut expected = [0; BOUNDS.len() + 1];

@@ -73,7 +73,7 @@ pub use self::{
 };
 #[cfg(feature = "metrics")]
 pub(crate) use self::{
-    meter::{BOUNDS, Ended, REASONS},
+    meter::{BOUNDS, Ended, Failure, REASONS},
     shared::Tallied,
 };
 pub(crate) use self::{

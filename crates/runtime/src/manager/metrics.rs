@@ -1,7 +1,10 @@
 //! What a manager measures, for Prometheus.
 
 use super::handle::Shared;
-use crate::controller::{About, BOUNDS, Ended, REASONS};
+use crate::{
+    client::{REQUEST_BOUNDS, Sums},
+    controller::{About, BOUNDS, Ended, Failure, REASONS},
+};
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -12,7 +15,7 @@ use prometheus_client::{
     metrics::MetricType,
     registry::{Registry, Unit},
 };
-use std::{fmt, io::Write as _, sync::Arc};
+use std::{fmt, io::Write as _, sync::Arc, time::Duration};
 
 /// What a metric is, and how it is called by the answers to scrapes.
 struct Metric {
@@ -43,6 +46,10 @@ macro_rules! metrics {
 metrics! {
     RECONCILES: Counter "homeostat_reconciles" = "homeostat_reconciles_total",
         "Reconciles that have ended, by how they ended";
+    FAILED: Counter "homeostat_reconcile_errors" = "homeostat_reconcile_errors_total",
+        "Reconciles that have failed, by what follows: retried after a delay (transient), after the server's (throttled), in a moment (conflict), after a change (permanent); or why: unreachable, panic, timeout";
+    CONCURRENCY: Gauge "homeostat_max_concurrent_reconciles" = "homeostat_max_concurrent_reconciles",
+        "How many reconciles may run at once";
     DURATION: Histogram "homeostat_reconcile_duration" in "seconds" = "homeostat_reconcile_duration_seconds",
         "How long reconciles took";
     RETRIES: Counter "homeostat_retries" = "homeostat_retries_total",
@@ -63,6 +70,8 @@ metrics! {
         "Requests of reconciles through a tracked client";
     WRITES: Counter "homeostat_reconcile_writes" = "homeostat_reconcile_writes_total",
         "Writes of reconciles that the server has accepted";
+    VAIN: Counter "homeostat_reconcile_vain_writes" = "homeostat_reconcile_vain_writes_total",
+        "Writes of reconciles that have certainly changed nothing";
     WAITS: Counter "homeostat_write_waits" = "homeostat_write_waits_total",
         "Waits until caches have seen what a reconcile wrote, by whether they did in time";
     SELF: Counter "homeostat_self_triggered_reconciles" = "homeostat_self_triggered_reconciles_total",
@@ -89,6 +98,14 @@ metrics! {
         "How long ago a watch told of a change";
     OBJECTS: Gauge "homeostat_cache_objects" = "homeostat_cache_objects",
         "Objects in the cache of a watch";
+    BYTES: Gauge "homeostat_cache_objects_size" in "bytes" = "homeostat_cache_objects_size_bytes",
+        "About how many bytes the objects in the cache of a watch have, as JSON: their number times their average size";
+    API: Counter "homeostat_api_requests" = "homeostat_api_requests_total",
+        "Requests through tracked clients, by verb, resource and code of the answer; none if there was no answer";
+    API_TIME: Counter "homeostat_api_request_time" in "seconds" = "homeostat_api_request_time_seconds_total",
+        "How long requests took until their answer began, all together";
+    API_DURATION: Histogram "homeostat_api_request_duration" in "seconds" = "homeostat_api_request_duration_seconds",
+        "How long requests took until their answer began";
     LEADER: Gauge "homeostat_leader" = "homeostat_leader",
         "Whether this replica leads";
     TERMS: Counter "homeostat_leader_terms" = "homeostat_leader_terms_total",
@@ -109,8 +126,11 @@ type Series<V> = (Labels, V);
 // === impl Measured ===
 
 impl Measured {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    /// A registry that has nothing else.
+    pub(super) fn registry(shared: Arc<Shared>) -> Registry {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Self { shared }));
+        registry
     }
 
     /// The series of all controllers, as `of` tells them of one.
@@ -138,21 +158,17 @@ impl Measured {
             Ended::ALL.into_iter().map(of).collect()
         });
         counters(encoder, &RECONCILES, &ended)?;
+        let failed = self.controllers(|about| {
+            let of = |what: Failure| (Some(("class", what.name())), about.meter().failures(what));
+            Failure::ALL.into_iter().map(of).collect()
+        });
+        counters(encoder, &FAILED, &failed)?;
         let durations = self.controllers(|about| vec![(None, about.meter().durations())]);
-        let mut metric = begin(encoder, &DURATION, !durations.is_empty())?;
-        if let Some(metric) = &mut metric {
-            for (labels, durations) in &durations {
-                let bounds = BOUNDS.iter().map(|&bound| seconds(bound));
-                let buckets: Vec<_> = bounds
-                    .chain([f64::INFINITY])
-                    .zip(durations.counts)
-                    .collect();
-                let count = durations.counts.iter().sum();
-                let sum = durations.sum.as_secs_f64();
-                let mut series = metric.encode_family(labels)?;
-                series.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
-            }
-        }
+        let durations = durations.into_iter().map(|(labels, durations)| {
+            let sum = durations.sum;
+            (labels, (sum, durations.counts.to_vec()))
+        });
+        histograms(encoder, &DURATION, &BOUNDS, &durations.collect::<Vec<_>>())?;
         let added = self.controllers(|about| {
             let reasons = REASONS.iter().enumerate();
             let of = |(place, reason): (usize, &&'static str)| {
@@ -166,6 +182,7 @@ impl Measured {
         counters(encoder, &EARLY, &one(|about| about.counts().early_runs))?;
         counters(encoder, &REQUESTS, &one(|about| about.counts().requests))?;
         counters(encoder, &WRITES, &one(|about| about.counts().writes))?;
+        counters(encoder, &VAIN, &one(|about| about.counts().vain_writes))?;
         counters(
             encoder,
             &SELF,
@@ -201,6 +218,11 @@ impl Measured {
             encoder,
             &LONGEST,
             &one(|about| about.longest_running().as_secs_f64()),
+        )?;
+        gauges(
+            encoder,
+            &CONCURRENCY,
+            &one(|about| as_gauge(about.meter().concurrency())),
         )?;
         gauges(
             encoder,
@@ -242,7 +264,45 @@ impl Measured {
         let objects = all.iter().filter_map(|(watch, _, objects)| {
             Some((vec![("watch", watch.clone())], as_gauge((*objects)?)))
         });
-        gauges(encoder, &OBJECTS, &objects.collect::<Vec<_>>())
+        gauges(encoder, &OBJECTS, &objects.collect::<Vec<_>>())?;
+        let bytes = all.iter().filter_map(|(watch, tallied, objects)| {
+            let size = usize::try_from(tallied.size).unwrap_or(usize::MAX);
+            let bytes = (*objects)?.saturating_mul(size);
+            Some((vec![("watch", watch.clone())], as_gauge(bytes)))
+        });
+        gauges(encoder, &BYTES, &bytes.collect::<Vec<_>>())
+    }
+
+    fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Sums {
+            requests,
+            times,
+            durations,
+        } = self.shared.watches.traffic().sums();
+        let labels = |verb: &str, resource: &str| {
+            vec![("verb", verb.to_owned()), ("resource", resource.to_owned())]
+        };
+        let requests = requests.into_iter().map(|(verb, resource, code, count)| {
+            let mut labels = labels(verb, &resource);
+            labels.push(("code", code));
+            (labels, count)
+        });
+        counters(encoder, &API, &requests.collect::<Vec<_>>())?;
+        let times = times.into_iter();
+        let times =
+            times.map(|(verb, resource, time)| (labels(verb, &resource), time.as_secs_f64()));
+        let times: Vec<_> = times.collect();
+        if let Some(mut described) = begin(encoder, &API_TIME, !times.is_empty())? {
+            for (labels, value) in &times {
+                let mut one = described.encode_family(labels)?;
+                one.encode_counter::<NoLabelSet, _, f64>(value, None)?;
+            }
+        }
+        let durations = durations
+            .into_iter()
+            .map(|(verb, sum, counts)| (vec![("verb", verb.to_owned())], (sum, counts.to_vec())));
+        let durations: Vec<_> = durations.collect();
+        histograms(encoder, &API_DURATION, &REQUEST_BOUNDS, &durations)
     }
 
     fn encode_leadership(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -260,6 +320,7 @@ impl Collector for Measured {
         self.encode_runs(&mut encoder)?;
         self.encode_queues(&mut encoder)?;
         self.encode_watches(&mut encoder)?;
+        self.encode_requests(&mut encoder)?;
         self.encode_leadership(&mut encoder)
     }
 }
@@ -279,7 +340,10 @@ fn begin<'e>(
     if !is_there {
         return Ok(None);
     }
-    let unit: Option<&'static Unit> = metric.unit.map(|_| &Unit::Seconds);
+    let unit: Option<&'static Unit> = metric.unit.map(|unit| match unit {
+        "bytes" => &Unit::Bytes,
+        _ => &Unit::Seconds,
+    });
     let described = encoder.encode_descriptor(metric.name, metric.help, unit, metric.kind);
     described.map(Some)
 }
@@ -295,6 +359,27 @@ fn counters(
     for (labels, value) in series {
         let mut one = described.encode_family(labels)?;
         one.encode_counter::<NoLabelSet, _, f64>(value, None)?;
+    }
+    Ok(())
+}
+
+/// Histograms with these bounds in milliseconds: the sum, and how many lie in which bucket.
+fn histograms(
+    encoder: &mut DescriptorEncoder<'_>,
+    metric: &Metric,
+    bounds: &[u64],
+    series: &[Series<(Duration, Vec<u64>)>],
+) -> fmt::Result {
+    let Some(mut described) = begin(encoder, metric, !series.is_empty())? else {
+        return Ok(());
+    };
+    for (labels, (sum, counts)) in series {
+        let bounds = bounds.iter().map(|&bound| seconds(bound));
+        let bounds = bounds.chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(counts.iter().copied()).collect();
+        let mut one = described.encode_family(labels)?;
+        let count = counts.iter().sum();
+        one.encode_histogram::<NoLabelSet>(sum.as_secs_f64(), count, &buckets, None)?;
     }
     Ok(())
 }
@@ -333,8 +418,8 @@ fn seconds(millis: u64) -> f64 {
     millis as f64 / 1_000.0
 }
 
-/// The answer to a scrape.
-pub(super) fn answer<B>(registry: &Registry, request: &Request<B>) -> Response<Full<Bytes>> {
+/// The answer to a scrape, with what is in all of the registries.
+pub(super) fn answer<B>(registries: &[Registry], request: &Request<B>) -> Response<Full<Bytes>> {
     let accepts = |name: header::HeaderName, what: &str| {
         let values = request.headers().get_all(name).iter();
         let mut values = values.filter_map(|value| value.to_str().ok());
@@ -348,10 +433,12 @@ pub(super) fn answer<B>(registry: &Registry, request: &Request<B>) -> Response<F
     };
     let open = accepts(header::ACCEPT, "application/openmetrics-text");
     let mut said = String::new();
+    let mut all = registries.iter();
     let encoded = if open {
-        text::encode(&mut said, registry)
+        let encoded = all.try_for_each(|registry| text::encode_registry(&mut said, registry));
+        encoded.and_then(|()| text::encode_eof(&mut said))
     } else {
-        prometheus_text::encode(&mut said, registry)
+        all.try_for_each(|registry| prometheus_text::encode(&mut said, registry))
     };
     let mut response = Response::new(Full::default());
     if let Err(error) = encoded {

@@ -16,6 +16,8 @@ mod worker;
 pub use self::metrics::NAMES as METRICS;
 #[cfg(feature = "server")]
 pub use self::server::Server;
+#[cfg(feature = "tls")]
+pub use self::server::rustls;
 pub use self::{
     handle::Handle,
     status::{Phase, Status, UnitStatus},

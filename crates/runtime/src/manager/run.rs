@@ -8,6 +8,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    client,
     controller::{Duty, Leading, Stage, Surroundings},
     leadership::{LeaderElection, Leadership},
     task::{self, Completion, Guarded},
@@ -148,7 +149,8 @@ impl Running {
             None => drop(self.shared.duty.send_replace(Duty::Work)),
             Some(election) => {
                 let (leadership, elector) = election.start();
-                self.elector = Some(task::start(elector.run()));
+                let traffic = Arc::clone(self.shared.watches.traffic());
+                self.elector = Some(task::start(client::counted(traffic, elector.run())));
                 // It is set once, here.
                 let _set = self.shared.leadership.set(leadership);
             }
@@ -194,7 +196,9 @@ impl Running {
             },
             joined: tell,
         };
-        let work = task::start(Guarded::new(worker.work(body), None));
+        let traffic = Arc::clone(self.shared.watches.traffic());
+        let work = client::counted(traffic, worker.work(body));
+        let work = task::start(Guarded::new(work, None));
         self.ended
             .push(work.map(move |completion| (id, completion)).boxed());
         let live = Live {

@@ -4,7 +4,10 @@
 //! itself, so that one which does not fit its type harms no other, and only once; what is known of
 //! an object that does not fit is read afterwards.
 
-use super::source::{Failure, Trouble};
+use super::{
+    size,
+    source::{Failure, Trouble},
+};
 use bytes::Bytes;
 use homeostat_core::watch::Change;
 use kube::{Resource, core::Status};
@@ -288,6 +291,7 @@ pub(super) fn same_object<K: Resource>(a: &Decoded<K>, b: &Decoded<K>) -> bool {
 }
 
 fn object<K: DeserializeOwned>(bytes: &[u8]) -> Decoded<K> {
+    size::note(bytes.len());
     serde_json::from_slice(bytes).map_err(|error| Box::new(unfit::<K>(bytes, &error)))
 }
 

@@ -64,6 +64,7 @@ mod error;
 mod event;
 mod lines;
 mod origin;
+mod size;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -79,6 +80,7 @@ use self::{driver::Driver, source::Source};
 pub(crate) use self::{
     driver::Observation,
     origin::{Heard, Origin, hear},
+    size::measured,
     source::Target,
 };
 use crate::progress::Progress;

@@ -11,7 +11,7 @@ use crate::{
     controller::{
         Action, Error, ReconcileReason, RunnerError,
         history::{Record, Standing},
-        meter::Ended,
+        meter::{Ended, Failure},
         reason::{Cause, News, Origin, describe},
         service::Service,
     },
@@ -62,7 +62,9 @@ where
         self.release();
         let other = self.look_after_server(self.now());
         let due = self.start_runs();
-        let wake = due.into_iter().chain(other).min();
+        // The last slot may have been taken just now.
+        let full = self.wedge.due().filter(|_| self.intake.is_some());
+        let wake = due.into_iter().chain(other).chain(full).min();
         self.wake = wake.filter(|&time| time < Time::MAX);
     }
 
@@ -245,7 +247,9 @@ where
         let next_run = standing.next_run.map(|at| at.since(now));
         tell_run(&span, outcome_of(&item), &record, next_run);
         let took = record.ended.since(record.started);
-        self.histories.meter().ended(ended(&item, unanswered), took);
+        let ended = ended(&item, unanswered);
+        let failure = failure(ended, outcome);
+        self.histories.meter().ended(ended, failure, took);
         self.histories.finished(key, record, standing);
         if let Some(incident) = report {
             self.histories.reported(key, incident);
@@ -456,6 +460,23 @@ fn ended<K: Resource, E, Q>(item: &Item<K, E, Q>, unanswered: bool) -> Ended {
             | Error::RunnerError(_)
             | Error::ReconcileCancelled(_),
         ) => Ended::Error,
+    }
+}
+
+/// What a run failed of, if it did. What the error policy makes of an error tells its class, whatever its type.
+fn failure(ended: Ended, outcome: Outcome) -> Option<Failure> {
+    use homeostat_core::queue::Action;
+    match (ended, outcome.action) {
+        (Ended::Success | Ended::Requeue, _) => None,
+        (Ended::Panic, _) => Some(Failure::Panic),
+        (Ended::Timeout, _) => Some(Failure::Timeout),
+        (Ended::Unreachable, _) => Some(Failure::Unreachable),
+        (Ended::Error, Action::AwaitChange) => Some(Failure::Permanent),
+        (Ended::Error, Action::Soon) => Some(Failure::Conflict),
+        (Ended::Error, Action::Backoff { at_least: Some(_) }) => Some(Failure::Throttled),
+        (Ended::Error, Action::Backoff { at_least: None } | Action::Requeue(_)) => {
+            Some(Failure::Transient)
+        }
     }
 }
 

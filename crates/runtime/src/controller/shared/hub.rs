@@ -126,13 +126,18 @@ where
 
     async fn next(&mut self) -> Next<K> {
         let (orders, stream, progress) = (&mut self.orders, &mut self.stream, &self.progress);
+        let tally = &self.tally;
         let told = self.told;
         self.begun = true;
         std::future::poll_fn(move |cx| {
             if let Poll::Ready(order) = orders.poll_recv(cx) {
                 return Poll::Ready(Next::Order(order));
             }
-            match stream.poll_next_unpin(cx) {
+            let (polled, objects, bytes) = watcher::measured(|| stream.poll_next_unpin(cx));
+            if objects > 0 {
+                tally.decoded(objects, bytes);
+            }
+            match polled {
                 Poll::Ready(observation) => Poll::Ready(Next::Observation(observation)),
                 // The watch tells how far it is just before it waits for more.
                 Poll::Pending if reached(progress) != told => Poll::Ready(Next::Moved),

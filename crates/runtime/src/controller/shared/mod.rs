@@ -19,7 +19,7 @@ use super::{
     source::{self, Filter, Primary, Source},
 };
 use crate::{
-    client,
+    client::{self, Traffic},
     progress::Progress,
     recovery,
     reflector::{ObjectKey, Reader, Registry, Store, store::Writer},
@@ -57,6 +57,8 @@ struct Shared {
     opened: watch::Sender<bool>,
     /// How watches are told that the server may answer again.
     back: Arc<Notify>,
+    /// Where the requests of the manager are counted.
+    traffic: Arc<Traffic>,
 }
 
 /// What makes two watches equal.
@@ -131,6 +133,7 @@ impl Watches {
             stores: Mutex::default(),
             opened: watch::Sender::new(false),
             back: Arc::default(),
+            traffic: Arc::default(),
         }))
     }
 
@@ -150,6 +153,11 @@ impl Watches {
     /// How all who wait for the server are told that it may answer again.
     pub(crate) fn back(&self) -> Arc<Notify> {
         Arc::clone(&self.0.back)
+    }
+
+    /// Where the requests of the manager are counted.
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
+        &self.0.traffic
     }
 
     /// What is watched, for people.
@@ -334,7 +342,8 @@ impl Watches {
                 })
                 .await;
             };
-            let run = recovery::told_by(Arc::clone(&self.0.back), client::noting_requests(run));
+            let run = client::counted(Arc::clone(&self.0.traffic), client::noting_requests(run));
+            let run = recovery::told_by(Arc::clone(&self.0.back), run);
             Entry {
                 label: Origin::new(watcher::target(api), config).to_string(),
                 orders: Box::new(sender),

@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     failures: AtomicU64,
     events: AtomicU64,
     undecodable: AtomicU64,
+    decoded: AtomicU64,
+    bytes: AtomicU64,
     last_event: Mutex<Option<Instant>>,
 }
 
@@ -31,6 +33,8 @@ pub(crate) struct Tallied {
     pub(crate) events: u64,
     /// Objects that could not be decoded.
     pub(crate) undecodable: u64,
+    /// How many bytes an object has on the average, as text.
+    pub(crate) size: u64,
     pub(crate) last_event: Option<Instant>,
 }
 
@@ -56,6 +60,12 @@ impl Tally {
         }
     }
 
+    /// So many objects were decoded, with so many bytes.
+    pub(super) fn decoded(&self, objects: u64, bytes: u64) {
+        self.decoded.fetch_add(objects, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
     #[cfg(feature = "metrics")]
     pub(super) fn read(&self) -> Tallied {
         let last = self
@@ -68,6 +78,10 @@ impl Tally {
             failures: self.failures.load(Relaxed),
             events: self.events.load(Relaxed),
             undecodable: self.undecodable.load(Relaxed),
+            size: {
+                let (bytes, objects) = (self.bytes.load(Relaxed), self.decoded.load(Relaxed));
+                bytes.checked_div(objects).unwrap_or_default()
+            },
             last_event: *last,
         }
     }

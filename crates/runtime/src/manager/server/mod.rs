@@ -15,9 +15,14 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
+#[cfg(feature = "tls")]
+use tokio_rustls::TlsAcceptor;
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;
 
 /// How many connections are served at once; others wait. Probes and scrapers need a handful.
 const CONNECTIONS: usize = 64;
@@ -67,6 +72,8 @@ pub struct Server {
     hosts: Vec<String>,
     live: Vec<Check>,
     ready: Vec<Check>,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsAcceptor>,
     #[cfg(feature = "metrics")]
     registry: prometheus_client::registry::Registry,
 }
@@ -77,8 +84,10 @@ struct Site {
     hosts: Vec<String>,
     live: Arc<[Check]>,
     ready: Arc<[Check]>,
+    #[cfg(feature = "tls")]
+    tls: Option<TlsAcceptor>,
     #[cfg(feature = "metrics")]
-    registry: prometheus_client::registry::Registry,
+    registries: [prometheus_client::registry::Registry; 2],
 }
 
 type Answer = Response<Full<Bytes>>;
@@ -94,6 +103,8 @@ impl Server {
             hosts: Vec::new(),
             live: Vec::new(),
             ready: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
             #[cfg(feature = "metrics")]
             registry: prometheus_client::registry::Registry::default(),
         }
@@ -116,6 +127,31 @@ impl Server {
     #[must_use]
     pub fn metrics(mut self, registry: prometheus_client::registry::Registry) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// Speaks HTTPS alone, with this configuration. One with a resolver of certificates can exchange them while it
+    /// runs, and one that verifies clients lets only those in that you name.
+    ///
+    /// Kubelet does not verify the certificate of a probe with `scheme: HTTPS`.
+    ///
+    /// ```
+    /// use homeostat::manager::{Server, rustls};
+    ///
+    /// fn secured(
+    ///     chain: Vec<rustls::pki_types::CertificateDer<'static>>,
+    ///     key: rustls::pki_types::PrivateKeyDer<'static>,
+    /// ) -> Result<Server, rustls::Error> {
+    ///     let config = rustls::ServerConfig::builder()
+    ///         .with_no_client_auth()
+    ///         .with_single_cert(chain, key)?;
+    ///     Ok(Server::on(([0, 0, 0, 0], 8443).into()).tls(config))
+    /// }
+    /// ```
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, config: impl Into<Arc<rustls::ServerConfig>>) -> Self {
+        self.tls = Some(TlsAcceptor::from(config.into()));
         self
     }
 
@@ -166,11 +202,14 @@ impl Server {
             hosts,
             live,
             ready,
+            #[cfg(feature = "tls")]
+            tls,
             #[cfg(feature = "metrics")]
-            mut registry,
+            registry,
         } = self;
+        // The user's may have a prefix and labels, which are not for those of the manager.
         #[cfg(feature = "metrics")]
-        registry.register_collector(Box::new(Measured::new(Arc::clone(&shared))));
+        let registries = [Measured::registry(Arc::clone(&shared)), registry];
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|error| (address, error))?;
         let local = listener.local_addr().map_err(|error| (address, error))?;
@@ -182,8 +221,10 @@ impl Server {
             hosts,
             live: live.into(),
             ready: ready.into(),
+            #[cfg(feature = "tls")]
+            tls,
             #[cfg(feature = "metrics")]
-            registry,
+            registries,
         };
         Ok(Listening {
             listener,
@@ -269,6 +310,23 @@ async fn connection(stream: TcpStream, site: Arc<Site>) {
     let Ok(local) = stream.local_addr() else {
         return;
     };
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &site.tls {
+        // Whoever says nothing makes room for others.
+        match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve(stream, local, Arc::clone(&site)).await,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a connection does not speak TLS as it should");
+            }
+            Err(_) => tracing::debug!("a connection took too long to agree on TLS"),
+        }
+        return;
+    }
+    serve(stream, local, site).await;
+}
+
+/// Answers the requests of a connection that came to this address.
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, local: SocketAddr, site: Arc<Site>) {
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let site = Arc::clone(&site);
         async move { Ok::<_, Infallible>(site.answer(local, &request).await) }
@@ -312,7 +370,7 @@ impl Site {
                     (path, with_checks(own, &self.ready).await)
                 }
                 #[cfg(feature = "metrics")]
-                "/metrics" => return metrics::answer(&self.registry, request),
+                "/metrics" => return metrics::answer(&self.registries, request),
                 _ => return text(
                     StatusCode::NOT_FOUND,
                     "there is /healthz, /livez, /readyz and, if it was built with it, /metrics\n"

@@ -58,6 +58,7 @@ const FORBIDDEN: &str = "websites.example.com is forbidden: User \"me\" cannot l
 // R10, T05: each error says what was asked for, of which kind, where, and what to do.
 #[tokio::test(start_paused = true)]
 async fn texts_of_the_list() {
+    // T05: each names kind, scope and phase.
     let overloaded = "Too many requests, please try again later.";
     let missing = "the server could not find the requested resource";
     let texts = texts(vec![
