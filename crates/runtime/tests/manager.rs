@@ -13,13 +13,17 @@ use homeostat::{
     Action, Controller, Manager,
     client::Tracked,
     error_policy,
+    events::{Event, EventType, Recorder, Reporter},
     leadership::LeaderElection,
     manager::{Error, Handle, Phase, STEPS, Task, Unit, UnitStatus, What},
     reflector::ObjectRef,
     watcher,
 };
 use homeostat_apiserver::{Fault, Rule, Verb};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Secret},
+};
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
@@ -361,6 +365,7 @@ async fn every_controller_waits_for_the_managers_stores() {
     assert!(run.handle.status().ready);
 }
 
+// T12 and E59: its custom resource is not installed, or is taken away.
 #[tokio::test(start_paused = true)]
 async fn a_controller_whose_definition_is_missing_waits_for_it() {
     let world = World::bare(homeostat_apiserver::ApiServer::builder().build());
@@ -529,6 +534,7 @@ async fn runs_end_within_the_time_for_that() {
     assert!(start.elapsed() <= 20 * SECOND);
 }
 
+// T62: the end has a deadline.
 #[tokio::test(start_paused = true)]
 async fn what_takes_longer_is_cancelled_and_named() {
     let world = World::new(&["a"]).await;
@@ -678,6 +684,7 @@ fn leads(run: &Run) -> bool {
         .is_some_and(|leadership| leadership.is_leader())
 }
 
+// E49 and T38: the lease is given up when the last run has ended, and the next leader has warm caches.
 #[tokio::test(start_paused = true)]
 async fn one_replica_works_and_the_other_takes_over_with_warm_caches() {
     let world = World::new(&["a", "b"]).await;
@@ -713,6 +720,7 @@ async fn one_replica_works_and_the_other_takes_over_with_warm_caches() {
     assert_eq!(*work.doubled.lock().unwrap(), 0);
 }
 
+// T38: reconciles stop before another holder starts.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_cancels_its_runs_and_writes_nothing_more() {
     for fault in [Fault::Unavailable, Fault::Hang, Fault::LostAnswer] {
@@ -859,4 +867,155 @@ async fn tasks_follow_leadership_unless_they_are_everywhere() {
     assert_eq!(log.of("first"), ["begins", "ends", "begins"]);
     second.stopped().await.unwrap();
     assert_eq!(log.of("everywhere"), ["begins", "ends"]);
+}
+
+async fn holder(world: &World) -> String {
+    let leases: Api<Lease> = Api::default_namespaced(world.client.clone());
+    let lease = leases.get("operator").await.unwrap();
+    lease.spec.unwrap().holder_identity.unwrap()
+}
+
+// E49: the workers first, then the lease.
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_held_until_the_last_run_has_ended() {
+    let world = World::new(&["a", "b"]).await;
+    let work = Work::default();
+    let first = replica(&world, "first", 10 * SECOND, &work);
+    sleep(SECOND).await;
+    let second = replica(&world, "second", 10 * SECOND, &work);
+    sleep(SECOND).await;
+    first.stop.send(()).unwrap();
+    for _ in 0..7 {
+        sleep(SECOND).await;
+        assert_eq!(holder(&world).await, "first");
+        assert!(!leads(&second));
+    }
+    sleep(4 * SECOND).await;
+    assert_eq!(work.ended.of("first"), ["a", "b"]);
+    assert_eq!(holder(&world).await, "second");
+    assert_eq!(*work.doubled.lock().unwrap(), 0);
+}
+
+// E50: a standby that ends starts nothing of what the leader does.
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_ends_starts_nothing() {
+    let world = World::new(&["a"]).await;
+    let work = Work::default();
+    let first = replica(&world, "first", SECOND, &work);
+    sleep(SECOND).await;
+    let second = replica(&world, "second", SECOND, &work);
+    sleep(5 * SECOND).await;
+    let begun = Instant::now();
+    // The lease is free at the same moment.
+    first.stop.send(()).unwrap();
+    second.stopped().await.unwrap();
+    assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
+    sleep(60 * SECOND).await;
+    assert_eq!(work.ended.of("second"), Vec::<String>::new());
+    assert!(!work.now.lock().unwrap().contains_key("second"));
+}
+
+// E51: neither workers that wait for the server nor a server that is slow or away for a while cost the lease.
+#[tokio::test(start_paused = true)]
+async fn a_busy_client_and_a_stall_do_not_cost_the_lease() {
+    let world = World::new(&["a", "b", "c"]).await;
+    let hang = world.inject(world::rule(Verb::Patch, "widgets"), Fault::Hang);
+    let work = Work::default();
+    let first = replica(&world, "first", Duration::ZERO, &work);
+    sleep(30 * SECOND).await;
+    assert!(hang.hits() >= 3, "its workers wait");
+    assert!(leads(&first));
+    for (fault, length) in [
+        (Fault::Delay(3 * SECOND), 30),
+        (Fault::Unavailable, 5),
+        (Fault::Refuse, 5),
+        (Fault::Hang, 4),
+        (Fault::TooManyRequests { retry_after: 1 }, 5),
+    ] {
+        let stall = world
+            .server
+            .faults()
+            .inject(Rule::any().resource("leases"), fault.clone());
+        sleep(length * SECOND).await;
+        assert!(leads(&first), "{fault:?}");
+        drop(stall);
+        sleep(20 * SECOND).await;
+    }
+    let status = first.handle.leadership().unwrap().status();
+    assert_eq!((status.leads, status.terms, status.loss), (true, 1, None));
+}
+
+// E52: losing the lease and ending at the same time does not lock anything up.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_while_it_ends_does_not_hold_up_the_end() {
+    for (lost_after, stopped_after) in [(1, 5), (5, 1), (5, 5), (1, 30)] {
+        let world = World::new(&["a"]).await;
+        let work = Work::default();
+        let first = replica(&world, "first", 3600 * SECOND, &work);
+        sleep(SECOND).await;
+        let lose = async {
+            sleep(lost_after * SECOND).await;
+            world
+                .server
+                .faults()
+                .inject(Rule::any().resource("leases"), Fault::Hang)
+        };
+        let stop = async {
+            sleep(stopped_after * SECOND).await;
+            let begun = Instant::now();
+            let ended = first.stopped().await;
+            (ended, begun.elapsed())
+        };
+        let (_lost, (ended, took)) = tokio::join!(lose, stop);
+        // The run has 25 s, or is cancelled with the lease; giving that up takes some seconds at the most.
+        assert!(took <= 35 * SECOND, "{took:?}");
+        assert!(
+            matches!(ended, Ok(()) | Err(Error::Overdue { .. })),
+            "{ended:?}"
+        );
+    }
+}
+
+// E53: those who begin at the same instant do not hold each other up.
+#[tokio::test(start_paused = true)]
+async fn one_of_two_that_begin_together_leads() {
+    for seed in 0..20 {
+        let world = World::new(&["a"]).await;
+        fastrand::seed(seed);
+        let work = Work::default();
+        let both = ["first", "second"].map(|who| replica(&world, who, SECOND, &work));
+        sleep(3 * SECOND).await;
+        assert_eq!(both.iter().filter(|one| leads(one)).count(), 1, "{seed}");
+        assert_eq!(*work.doubled.lock().unwrap(), 0);
+    }
+}
+
+// E55: an event that comes when the manager has ended is no reason to panic.
+#[tokio::test(start_paused = true)]
+async fn an_event_after_the_end_is_published_like_any_other() {
+    let world = World::new(&["a"]).await;
+    let log = Log::default();
+    let run =
+        run(Manager::new(world.wire.client()).add(noting(world.controller(), &log, "widgets")));
+    let recorder = Recorder::new(
+        world.client.clone(),
+        Reporter {
+            controller: "example.com/tester".into(),
+            instance: None,
+        },
+    );
+    sleep(SECOND).await;
+    run.stopped().await.unwrap();
+    let event = Event {
+        type_: EventType::Normal,
+        reason: "Late".into(),
+        note: None,
+        action: "Ending".into(),
+        secondary: None,
+    };
+    let widget = world.widgets.get("a").await.unwrap();
+    recorder
+        .publish(&event, &widget.object_ref(&()))
+        .await
+        .unwrap();
 }

@@ -5,6 +5,8 @@
     reason = "an error here fails the test, which is all it can do"
 )]
 
+mod managers;
+
 use homeostat::leadership::{Config, LeaderElection, Leadership, Loss};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
