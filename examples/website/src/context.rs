@@ -2,10 +2,8 @@
 
 use crate::dns::Dns;
 use kube::Client;
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
+use std::{sync::Arc, time::Duration};
 
 /// What the reconciler needs besides the object. Tests and the demo hand in another one.
 #[expect(missing_debug_implementations, reason = "a client cannot be shown")]
@@ -36,13 +34,14 @@ pub struct Config {
     pub make_token: fn() -> String,
 }
 
-/// Counts what happens, for a metrics endpoint, a test or a demo.
+/// Counts what happens, for a metrics endpoint, a test or a demo. The runtime has counters of its own for what every
+/// controller does; these are the operator's.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// How many reconciles were started.
-    pub reconciles: AtomicU64,
+    pub reconciles: Counter,
     /// How many reconciles failed.
-    pub failures: AtomicU64,
+    pub failures: Counter,
 }
 
 // === impl Context ===
@@ -57,6 +56,31 @@ impl Context {
             metrics: Metrics::default(),
             config,
         }
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// The counters under their names, for [`Server::metrics`](homeostat::manager::Server::metrics).
+    #[must_use]
+    pub fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("website");
+        for (name, help, counter) in [
+            (
+                "attempts",
+                "Attempts to make a site as it should be",
+                &self.reconciles,
+            ),
+            (
+                "failed_attempts",
+                "Attempts that have failed",
+                &self.failures,
+            ),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
+        registry
     }
 }
 

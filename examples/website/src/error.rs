@@ -2,7 +2,7 @@
 
 use crate::{Context, Website, dns::DnsError, validate::InvalidSpec};
 use homeostat::{Action, Classify, children, error_policy::classified};
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 
 /// What can go wrong in a reconcile. Each error says how it is answered.
 #[derive(Debug, thiserror::Error, Classify)]
@@ -28,8 +28,9 @@ pub enum Error {
 
 /// When a site is tried again after an error: what passes by itself after the delay of this site,
 /// conflicts soon, and what is permanent when somebody changes the site.
+#[must_use]
 pub fn error_policy(site: Arc<Website>, error: &Error, ctx: Arc<Context>) -> Action {
-    ctx.metrics.failures.fetch_add(1, Relaxed);
+    ctx.metrics.failures.inc();
     classified(site, error, ctx)
 }
 

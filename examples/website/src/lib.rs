@@ -32,14 +32,22 @@ pub use self::{
     resource::{Theme, Website, WebsiteSpec, WebsiteStatus, crd, crd_yaml},
 };
 
-use futures::{Stream, StreamExt};
-use homeostat::{Action, Controller, reflector::ObjectRef, watcher};
+use futures::Stream;
+use homeostat::{
+    Action, Controller, Manager,
+    manager::{Server, Unit},
+    reflector::ObjectRef,
+    watcher,
+};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret, Service},
 };
 use kube::Api;
 use std::sync::Arc;
+
+/// What the controller is called in its metrics and in `/readyz`.
+pub const NAME: &str = "website";
 
 /// A website to try the operator with, as YAML.
 pub const SAMPLE: &str = include_str!("../site.yaml");
@@ -79,18 +87,15 @@ pub fn controller(watches: Controller<Website>, ctx: Arc<Context>) -> impl Strea
         .run(reconcile, clean_up, error_policy, ctx)
 }
 
-/// Runs the operator until Ctrl+C or SIGTERM, and then lets running reconciles finish.
-pub async fn run(ctx: Arc<Context>) {
-    controller(watches(&ctx).shutdown_on_signal(), ctx)
-        .for_each(|run| async move { log(&run) })
-        .await;
-}
-
-fn log(run: &Run) {
-    match run {
-        Ok((site, action)) => tracing::debug!(%site, ?action, "reconciled"),
-        Err(error) => {
-            tracing::warn!(%error, "not reconciled");
-        }
+/// The operator as a program: the controller, and its probes and metrics if there is a server for them.
+///
+/// Add [`leader_election`](Manager::leader_election) to run it in several replicas.
+#[must_use = "nothing happens before `run`"]
+pub fn manager(ctx: &Arc<Context>, server: Option<Server>) -> Manager {
+    let sites = controller(watches(ctx), Arc::clone(ctx));
+    let manager = Manager::new(ctx.client.clone()).add(Unit::new(sites).named(NAME));
+    match server {
+        Some(server) => manager.serve(server.metrics(ctx.metrics.registry())),
+        None => manager,
     }
 }

@@ -2,13 +2,37 @@
 
 #![expect(clippy::print_stderr, reason = "it talks to the person who started it")]
 
+mod options;
+
+use self::options::{Args, Election};
 use clap::Parser;
-use homeostat::client::Tracked;
+use homeostat::{
+    client::Tracked,
+    leadership::{InvalidConfig, LeaderElection},
+    manager::{
+        Server, Task,
+        rustls::{
+            self,
+            pki_types::{
+                CertificateDer, PrivateKeyDer,
+                pem::{self, PemObject},
+            },
+        },
+    },
+};
 use kube::{Api, Client, api::ListParams, config::InferConfigError};
-use std::{error::Error as _, io::Write, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    error::Error as _,
+    io::{IsTerminal, Write},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::{sleep, timeout};
 use tracing_subscriber::EnvFilter;
-use website::{Config, Context, Website, dns::InMemoryDns};
+use website::{Config, Context, Website, children::MANAGER, dns::InMemoryDns};
 
 /// How long a cluster may take to say that it is there.
 const GREETING: Duration = Duration::from_secs(10);
@@ -16,36 +40,7 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How often the definition of the custom resource is looked for while it is missing.
 const DEFINITION: Duration = Duration::from_secs(1);
 
-/// A sample operator: a Website owns a config map, a deployment and a service, and has a host name.
-///
-/// It works in the cluster of the current context of the kubeconfig (or of its own pod), in all
-/// namespaces, until Ctrl+C. Host names are registered in memory, not in a real DNS.
-#[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP)]
-struct Args {
-    /// Print the definition of the custom resource, and exit
-    #[arg(long)]
-    crd: bool,
-
-    /// The domain in which hosts can be registered
-    #[arg(long, default_value = "example.com")]
-    domain: String,
-}
-
-const AFTER_HELP: &str = "\
-Try it:
-  website --crd | kubectl apply -f -
-  website &
-  kubectl apply -f examples/website/site.yaml
-  kubectl get websites
-
-Environment:
-  KUBECONFIG  where the cluster is; ~/.kube/config by default
-  RUST_LOG    what is logged, as in RUST_LOG=website=debug
-
-Exit status: 0 after Ctrl+C, 1 if the cluster cannot be used, 2 for wrong arguments or no kubeconfig.";
-
-/// Why the operator does not start.
+/// Why the operator does not start, or did not end as it should.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(
@@ -60,8 +55,14 @@ enum Trouble {
          `kubectl cluster-info` uses the same kubeconfig."
     )]
     Unreachable { url: String, why: String },
+    #[error("the times of the lease do not fit together: {0}")]
+    Lease(#[source] InvalidConfig),
+    #[error("{0} cannot be used for HTTPS: {1}")]
+    Tls(String, String),
     #[error("cannot print the definition: {0}")]
     NoOutput(String),
+    #[error(transparent)]
+    Ended(homeostat::manager::Error),
 }
 
 fn main() -> ExitCode {
@@ -70,10 +71,12 @@ fn main() -> ExitCode {
         Err(trouble) => {
             eprintln!("website: {trouble}");
             match trouble {
-                Trouble::NoConfig(_) => ExitCode::from(2),
-                Trouble::NoClient(_) | Trouble::Unreachable { .. } | Trouble::NoOutput(_) => {
-                    ExitCode::FAILURE
-                }
+                Trouble::NoConfig(_) | Trouble::Lease(_) => ExitCode::from(2),
+                Trouble::NoClient(_)
+                | Trouble::Unreachable { .. }
+                | Trouble::Tls(..)
+                | Trouble::NoOutput(_)
+                | Trouble::Ended(_) => ExitCode::FAILURE,
             }
         }
     }
@@ -86,6 +89,7 @@ fn start(args: &Args) -> Result<(), Trouble> {
     let filter = EnvFilter::try_from_default_env();
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("website=info,homeostat=info")))
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Trouble::Unreachable {
@@ -103,22 +107,82 @@ fn print_definition() -> Result<(), Trouble> {
 
 async fn operate(args: &Args) -> Result<(), Trouble> {
     let config = kube::Config::infer().await.map_err(Trouble::NoConfig)?;
+    // Before anything is asked for, because wrong arguments are wrong without a cluster, too.
+    let election = election(&args.election, &config)?;
+    let server = server(args)?;
     let url = config.cluster_url.to_string();
     // The controller knows what the operator writes by this client: runs wait until they can read it, and loops are
     // found.
-    let named = Tracked::named(website::children::MANAGER);
-    let client = named.client(config).map_err(Trouble::NoClient)?;
-    greet(&client, url).await?;
-    await_definition(&client).await;
+    let client = Tracked::named(MANAGER)
+        .client(config)
+        .map_err(Trouble::NoClient)?;
+    if args.serve.is_none() {
+        greet(&client, url).await?;
+    }
     let config = Config {
         domain: args.domain.clone(),
         ..Config::default()
     };
     // Your provider goes here.
     let dns = Arc::new(InMemoryDns::default());
+    let ctx = Arc::new(Context::new(client.clone(), dns, config));
+    let definition = Task::new("definition", move |stopping| {
+        let client = client.clone();
+        async move {
+            tokio::select! {
+                () = stopping.requested() => {}
+                () = await_definition(&client) => {}
+            }
+            Ok::<_, Infallible>(())
+        }
+    });
+    let manager = website::manager(&ctx, server).task(definition.on_every_replica());
     eprintln!("website: watching websites in all namespaces; Ctrl+C ends it");
-    website::run(Arc::new(Context::new(client, dns, config))).await;
-    Ok(())
+    let manager = match election {
+        Some(election) => manager.leader_election(election),
+        None => manager,
+    };
+    manager.run().await.map_err(Trouble::Ended)
+}
+
+/// What answers probes, if something is to.
+fn server(args: &Args) -> Result<Option<Server>, Trouble> {
+    let Some(address) = args.serve else {
+        return Ok(None);
+    };
+    let server = Server::on(address);
+    let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else {
+        return Ok(Some(server));
+    };
+    let unreadable = |file: &Path, error: pem::Error| {
+        Trouble::Tls(file.display().to_string(), error.to_string())
+    };
+    let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
+    let chain = chain.map_err(|error| unreadable(cert, error))?;
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error))?;
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key_der);
+    let config =
+        config.map_err(|error| Trouble::Tls(cert.display().to_string(), error.to_string()))?;
+    Ok(Some(server.tls(config)))
+}
+
+/// Takes part in the election of a leader if it is to.
+fn election(args: &Election, config: &kube::Config) -> Result<Option<LeaderElection>, Trouble> {
+    let durations = args.durations().map_err(Trouble::Lease)?;
+    if !args.leader_elect {
+        return Ok(None);
+    }
+    let namespace = args.leader_elect_resource_namespace.as_ref();
+    let namespace = namespace.unwrap_or(&config.default_namespace);
+    // A client of its own, so that a busy operator renews its lease in time.
+    let client = Tracked::named(MANAGER).client(config.clone());
+    let client = client.map_err(Trouble::NoClient)?;
+    let name = args.leader_elect_resource_name.as_str();
+    Ok(Some(
+        LeaderElection::new(client, namespace, name).config(durations),
+    ))
 }
 
 /// Asks the server for its version, because an operator that only logs "connection refused" now and
@@ -145,8 +209,8 @@ fn innermost(error: &kube::Error) -> String {
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Waits until the custom resource is served, and says what to do for that. All other trouble is
-/// left to the controller, which reports it and goes on.
+/// Waits until the custom resource is served, and says what to do for that. The controller waits for it, too, and takes
+/// up to 45 s to notice; all other trouble is its own to report.
 async fn await_definition(client: &Client) {
     let sites = Api::<Website>::all(client.clone());
     let mut told = false;

@@ -12,7 +12,7 @@ use crate::{
 };
 use homeostat::{Action, children, clock, status::patch};
 use kube::{Api, ResourceExt};
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 
 /// The finalizer holds a site back until its DNS record is removed. Its children need none: they name
 /// their owner, and Kubernetes deletes them by itself.
@@ -29,7 +29,7 @@ pub const RECONCILED: &str = "Reconciled";
 /// The first thing that was in the way. The controller shows it in the condition [`RECONCILED`];
 /// [`error_policy`](crate::error_policy) says when to try again.
 pub async fn reconcile(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, Error> {
-    ctx.metrics.reconciles.fetch_add(1, Relaxed);
+    ctx.metrics.reconciles.inc();
     apply(&site, &ctx).await
 }
 
@@ -40,7 +40,7 @@ pub async fn reconcile(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, 
 ///
 /// As with [`reconcile`]. The site stays until this succeeds.
 pub async fn clean_up(site: Arc<Website>, ctx: Arc<Context>) -> Result<Action, Error> {
-    ctx.metrics.reconciles.fetch_add(1, Relaxed);
+    ctx.metrics.reconciles.inc();
     ctx.dns.keep(uid(&site)?, None).await?;
     // Done: now the finalizer is removed, and the site goes.
     Ok(Action::await_change())

@@ -1,7 +1,9 @@
 //! `homeostat demo`: a sample operator converges on an embedded API server, step by step.
 
+mod journal;
 mod manifest;
 mod narrator;
+mod replica;
 mod report;
 mod scenario;
 mod stage;
@@ -19,7 +21,7 @@ use website::Website;
     long_about = "Starts an embedded Kubernetes API server, installs the Website resource, runs the sample \
     operator of examples/website, and drives it through a story: children are created, a spec changes, an external \
     dependency fails and recovers, a spec that cannot be made true waits, a deleted child comes back, a site is \
-    deleted through its finalizer, and a hundred forced reconciles write nothing.\n\n\
+    deleted through its finalizer, the operator's other replica takes over, and a hundred forced reconciles write nothing.\n\n\
     Exit status: 0 if everything converged, 1 if not, 2 for a bad argument or manifest."
 )]
 pub(crate) struct Args {

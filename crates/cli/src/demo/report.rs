@@ -2,7 +2,7 @@
 
 use super::{scenario::Outcome, stage::Stage};
 use serde_json::json;
-use std::{fmt, sync::atomic::Ordering::Relaxed};
+use std::fmt;
 
 /// What came of the demo.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ impl Report {
         let forced = outcome.as_ref().ok().copied().unwrap_or_default();
         Self {
             converged: outcome.is_ok() && forced.writes == 0,
-            reconciles: stage.ctx.metrics.reconciles.load(Relaxed),
-            failures: stage.ctx.metrics.failures.load(Relaxed),
+            reconciles: stage.ctx.metrics.reconciles.get(),
+            failures: stage.ctx.metrics.failures.get(),
             forced: forced.runs,
             forced_writes: forced.writes,
             writes: requests.iter().filter(|request| request.changed).count(),

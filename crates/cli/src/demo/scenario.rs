@@ -1,6 +1,6 @@
 //! The story, as a list of steps.
 
-use super::stage::{FIRST_DELAY, Stage};
+use super::{journal::FIRST_DELAY, narrator::Who, stage::Stage};
 use crate::failure::text;
 use futures::future::{BoxFuture, FutureExt};
 use k8s_openapi::api::{
@@ -75,6 +75,11 @@ const STEPS: &[Step] = &[
         title: "The second site is deleted",
         about: "Its finalizer holds it until its DNS record is gone; then the children follow.",
         play: |stage| site_deleted(stage).boxed(),
+    },
+    Step {
+        title: "The replica that leads is killed",
+        about: "Another one stands by with warm caches. It goes on when the lease of the first is over.",
+        play: |stage| handed_over(stage).boxed(),
     },
 ];
 
@@ -245,6 +250,29 @@ async fn site_deleted(stage: &Stage) -> Result<(), String> {
         child.map_or(Ok(()), Err)?;
     }
     Ok(())
+}
+
+async fn handed_over(stage: &Stage) -> Result<(), String> {
+    let name = stage.site.name_any();
+    stage.say("killed replica one, without a word to anybody");
+    let before = stage.writes();
+    let took = stage.hand_over().await?.as_secs_f64();
+    settle(stage, &name).await?;
+    let writes = stage.writes() - before;
+    stage.narrator.tell(
+        Who::Operator,
+        format!("replica two leads, after {took:.1} s; it looked at everything, and made {writes} writes"),
+    );
+    if writes > 0 {
+        return Err(format!(
+            "a hand-over must write nothing, and made {writes} writes"
+        ));
+    }
+    stage.say(format!("changed the page of {name}"));
+    let page = json!({ "html": "<h1>Another leader</h1>" });
+    stage.change(&name, page).await?;
+    stage.until_serving(&name).await?;
+    rolled_out(stage, &name).await
 }
 
 fn gone<K>(obj: Option<&K>) -> bool {

@@ -1,16 +1,15 @@
 //! The server, the operator, and those who watch them.
 
 use super::{
+    journal::{FIRST_DELAY, Journal, Runs},
     narrator::{Narrator, Who},
+    replica::Replica,
     witness::{self, Seen},
 };
 use crate::{failure::text, file::write_kubeconfig};
-use futures::{Stream, StreamExt, channel::mpsc};
 use homeostat::{
-    Backoff, Classify, ErrorClass,
+    Backoff,
     client::Tracked,
-    controller::Error as ControllerError,
-    readable,
     reflector::ObjectRef,
     wait::{Condition, await_condition_within, conditions},
 };
@@ -23,7 +22,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fmt::Debug, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{fmt::Debug, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -33,10 +32,6 @@ use website::{Config, Context, Website, dns::InMemoryDns, status::READY};
 
 /// How long anything may take that the story waits for.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The delay after a site's first failure; each one after it is twice as long. Shorter than the
-/// default of a second, because somebody is watching.
-pub(super) const FIRST_DELAY: Duration = Duration::from_millis(200);
 
 /// What the requests of the operator are known by.
 const OPERATOR: &str = "website-operator";
@@ -51,23 +46,13 @@ pub(super) struct Stage {
     server: ApiServer,
     listening: Listening,
     client: Client,
-    force: mpsc::UnboundedSender<ObjectRef<Website>>,
+    /// Of the operator. The first one leads at the beginning.
+    replicas: [Replica; 2],
     journal: watch::Receiver<Journal>,
     /// What the witness has told of.
     seen: watch::Receiver<Seen>,
     /// The operator and the witness, which end with the stage.
     _tasks: JoinSet<()>,
-}
-
-/// How many runs of each site ended, and how many of them failed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Journal(BTreeMap<String, Runs>);
-
-/// How many runs of a site ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Runs {
-    pub(super) all: usize,
-    pub(super) failed: usize,
 }
 
 // === impl Stage ===
@@ -106,12 +91,17 @@ impl Stage {
             ..Config::default()
         };
         let ctx = Arc::new(Context::new(operator_client(&server), dns.clone(), config));
-        let (force, forced) = mpsc::unbounded();
         let (writer, journal) = watch::channel(Journal::default());
-        let watches = website::watches(&ctx).reconcile_on(forced);
-        let runs = website::controller(watches, ctx.clone());
+        let writer = Arc::new(writer);
         let mut tasks = JoinSet::new();
-        tasks.spawn(follow(runs, writer, narrator.clone()));
+        let mut replica = |name| {
+            // Each has a connection of its own for the lease.
+            let leases = server.client();
+            Replica::start(name, &ctx, leases, &writer, &narrator, &mut tasks)
+        };
+        let first = replica("one")?;
+        until("a first leader", || first.leads()).await?;
+        let replicas = [first, replica("two")?];
         let (told, seen) = watch::channel(Seen::default());
         tasks.spawn(witness::watch(client.clone(), narrator.clone(), told));
         Ok(Self {
@@ -122,7 +112,7 @@ impl Stage {
             server,
             listening,
             client,
-            force,
+            replicas,
             journal,
             seen,
             _tasks: tasks,
@@ -292,9 +282,23 @@ impl Stage {
     /// Reconciles a site although there is no reason to.
     pub(super) fn force(&self, name: &str) -> Result<(), String> {
         let namespace = self.site.namespace().unwrap_or_default();
-        self.force
-            .unbounded_send(ObjectRef::new(name).within(&namespace))
-            .map_err(|_| "the operator has stopped".into())
+        let site = ObjectRef::new(name).within(&namespace);
+        let mut leaders = self.replicas.iter().filter(|replica| replica.leads());
+        if leaders.any(|leader| leader.force(site.clone())) {
+            Ok(())
+        } else {
+            Err("the operator has stopped".into())
+        }
+    }
+
+    /// Kills the replica that leads, and waits until the other one does. How long that took.
+    pub(super) async fn hand_over(&self) -> Result<Duration, String> {
+        let [old, new] = &self.replicas;
+        until("a second replica with complete caches", || new.is_ready()).await?;
+        let killed = Instant::now();
+        old.kill();
+        until("a hand-over to the second replica", || new.leads()).await?;
+        Ok(killed.elapsed())
     }
 
     /// The requests that the operator has made.
@@ -338,6 +342,18 @@ impl Stage {
     }
 }
 
+/// Waits until something is so. `what` completes "... did not happen".
+async fn until(what: &str, is_so: impl Fn() -> bool) -> Result<(), String> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let so = async {
+        while !is_so() {
+            sleep(PAUSE).await;
+        }
+    };
+    let so = timeout(PATIENCE, so).await;
+    so.map_err(|_| format!("{what} did not happen within {PATIENCE:?}"))
+}
+
 /// Whether a request asks to change something, whatever comes of it.
 fn is_write(request: &Request) -> bool {
     !matches!(
@@ -372,64 +388,4 @@ fn operator_client(server: &ApiServer) -> Client {
         })
         .service(server.service());
     Client::new(named, "default")
-}
-
-/// Notes each run that ends, and tells of those that fail.
-async fn follow(
-    runs: impl Stream<Item = website::Run>,
-    journal: watch::Sender<Journal>,
-    narrator: Narrator,
-) {
-    let mut attempts: BTreeMap<String, (Instant, String)> = BTreeMap::new();
-    let mut runs = std::pin::pin!(runs);
-    while let Some(run) = runs.next().await {
-        let (name, failed) = match run {
-            Ok((site, _)) => {
-                attempts.remove(&site.name);
-                (site.name, false)
-            }
-            Err(ControllerError::ReconcilerFailed(error, site)) => {
-                let said = readable(&error).to_string();
-                let permanent = matches!(error.classify(), ErrorClass::Permanent { .. });
-                let before = attempts.insert(site.name.clone(), (Instant::now(), said.clone()));
-                let again = before.filter(|(_, before)| *before == said);
-                let told = match (permanent, again) {
-                    (true, None) => Some("; this waited for a change".to_owned()),
-                    // It was no attempt: something else has made it look.
-                    (true, Some(_)) => None,
-                    (false, None) => Some(String::new()),
-                    // A child that changes lets it look early, besides its delays.
-                    (false, Some((since, _))) if since.elapsed() < FIRST_DELAY / 2 => None,
-                    (false, Some((since, _))) => {
-                        let pause = since.elapsed().as_secs_f64();
-                        Some(format!(" (again, after {pause:.1} s)"))
-                    }
-                };
-                if let Some(told) = told {
-                    let what = format!("could not reconcile {}: {said}{told}", site.name);
-                    narrator.tell(Who::Operator, what);
-                }
-                (site.name, true)
-            }
-            Err(error) => {
-                narrator.tell(Who::Operator, error);
-                continue;
-            }
-        };
-        journal.send_modify(|journal| journal.note(name, failed));
-    }
-}
-
-// === impl Journal ===
-
-impl Journal {
-    fn note(&mut self, name: String, failed: bool) {
-        let runs = self.0.entry(name).or_default();
-        runs.all += 1;
-        runs.failed += usize::from(failed);
-    }
-
-    fn of(&self, name: &str) -> Runs {
-        self.0.get(name).copied().unwrap_or_default()
-    }
 }

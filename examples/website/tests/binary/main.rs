@@ -1,6 +1,15 @@
 //! The program: what it tells the person who starts it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+mod deploy;
+mod monitoring;
+mod operator;
+mod signals;
 
 use homeostat::wait::await_condition_within;
 use homeostat_apiserver::ApiServer;
@@ -42,13 +51,18 @@ fn program() -> Command {
 }
 
 fn kubeconfig(name: &str, server: SocketAddr) -> PathBuf {
+    kubeconfig_of("", name, server)
+}
+
+/// The same for a user with a token.
+fn kubeconfig_of(token: &str, name: &str, server: SocketAddr) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let text = format!(
         "apiVersion: v1\n\
          kind: Config\n\
          clusters: [{{name: c, cluster: {{server: \"http://{server}\"}}}}]\n\
-         users: [{{name: u, user: {{}}}}]\n\
-         contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n\
+         users: [{{name: u, user: {{token: \"{token}\"}}}}]\n\
+         contexts: [{{name: x, context: {{cluster: c, user: u, namespace: website-system}}}}]\n\
          current-context: x\n"
     );
     std::fs::write(&path, text).unwrap();
@@ -63,7 +77,7 @@ fn stderr(output: &Output) -> &str {
 async fn it_prints_the_definition() {
     let output = program().arg("--crd").output().await.unwrap();
     assert!(output.status.success());
-    assert_eq!(output.stdout, include_bytes!("../crd.yaml"));
+    assert_eq!(output.stdout, include_bytes!("../../crd.yaml"));
 }
 
 #[tokio::test]
@@ -131,7 +145,7 @@ async fn it_waits_for_the_definition_and_then_works() {
     )
     .await
     .unwrap();
-    let site: Website = serde_saphyr::from_str(include_str!("../site.yaml")).unwrap();
+    let site: Website = serde_saphyr::from_str(include_str!("../../site.yaml")).unwrap();
     let sites: Api<Website> = Api::default_namespaced(client);
     sites.create(&PostParams::default(), &site).await.unwrap();
     let ready = |site: Option<&Website>| {
