@@ -14,6 +14,8 @@ mod bench;
 mod cargo;
 mod ci;
 mod conformance;
+mod failover;
+mod mutants;
 mod outage;
 mod tidy;
 
@@ -44,6 +46,15 @@ enum Command {
     ///
     /// Over real sockets and in real time, so it takes a bit more than a minute.
     Outage(outage::Args),
+    /// Kill the leader of two operators, and pause the next one, while 200 changes are made a second
+    ///
+    /// Real processes over HTTP, in real time: it takes about 40 s. Ends with status 1 if something was lost or done twice.
+    Failover(failover::Args),
+    /// Turn each comparison in the state machine of leases, and see whether its tests notice
+    ///
+    /// It works on a copy of the repository, in `target/mutants`, and takes some minutes. Ends with status 1 if a mutant
+    /// survives.
+    Mutants(mutants::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -53,5 +64,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Conformance(args) => conformance::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Outage(args) => outage::run(&args),
+        Command::Failover(args) => failover::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
     }
 }

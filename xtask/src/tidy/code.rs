@@ -40,6 +40,7 @@ const TASK_OWNERS: &[&str] = &[
     "crates/apiserver/benches/",
     "crates/apiserver/src/task.rs",
     "crates/cli/",
+    "crates/runtime/benches/manager/",
     "crates/runtime/benches/outage.rs",
     "crates/runtime/src/task.rs",
     "crates/testing/src/task.rs",
