@@ -266,6 +266,10 @@ impl ApiServerBuilder {
     /// | `homeostat.dev/ready-after` | how long it takes to become ready: `30s` |
     /// | `homeostat.dev/run-for` | how long it runs before it completes or fails: `1m 30s` |
     /// | `homeostat.dev/end-after` | how long it takes to end when it is deleted |
+    ///
+    /// What they leave out: no probe is run, no resource request or node capacity limits where a pod goes, nothing
+    /// writes Events, quotas are not counted, `ReplicationController`s make no pods, no `ReplicaFailure` condition is
+    /// set, and of a Job `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex` have no effect.
     pub fn workloads(mut self, enabled: bool) -> Self {
         self.enabled.set(Actor::Workloads, enabled);
         self
