@@ -13,12 +13,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, ClassUnicodeRange, Hir, HirKind, Repetition};
 
 use self::machine::Machine;
 use crate::stack::with_large_stack;
 
-/// What a pattern may take that the library compiles. What needs more is matched step by step, which
-/// is slower.
+/// What the library may compile, in states as [`states`] estimates them: a millisecond's work. A pattern that needs
+/// more is matched step by step. That is slower for each text, but there is next to nothing to compile.
+const MAX_STATES: usize = 10_000;
+
+/// What a compiled pattern may take, for those whose estimate is too low.
 const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The library's limit to nesting. Go's is 1000 levels.
@@ -107,15 +112,46 @@ impl Pattern {
     }
 
     fn compile(&self) -> Compiled {
-        let mut builder = RegexBuilder::new(&self.translated);
-        builder
-            .size_limit(MAX_COMPILED_BYTES)
-            .nest_limit(MAX_NESTING);
-        if let Ok(regex) = builder.build() {
-            return Compiled::Regex(regex);
+        let mut parser = ParserBuilder::new().nest_limit(MAX_NESTING).build();
+        let Ok(pattern) = parser.parse(&self.translated) else {
+            return Compiled::Neither;
+        };
+        let by_library = || {
+            let mut builder = RegexBuilder::new(&self.translated);
+            builder
+                .size_limit(MAX_COMPILED_BYTES)
+                .nest_limit(MAX_NESTING);
+            builder.build().ok().map(Compiled::Regex)
+        };
+        let by_machine = || Machine::new(&pattern).map(Compiled::Machine);
+        let compiled = if states(&pattern) <= MAX_STATES {
+            by_library().or_else(by_machine)
+        } else {
+            by_machine()
+        };
+        compiled.unwrap_or(Compiled::Neither)
+    }
+}
+
+/// How many states the library would make of a pattern, about. It makes those of what is repeated for each time anew,
+/// and of a range of characters beyond ASCII several.
+fn states(pattern: &Hir) -> usize {
+    let sum = |parts: &[Hir]| parts.iter().map(states).fold(1, usize::saturating_add);
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(Class::Bytes(class)) => class.ranges().len(),
+        HirKind::Class(Class::Unicode(class)) => {
+            let of = |range: &ClassUnicodeRange| if range.end().is_ascii() { 1 } else { 4 };
+            class.iter().map(of).sum()
         }
-        let machine = Machine::new(&self.translated, MAX_NESTING);
-        machine.map_or(Compiled::Neither, Compiled::Machine)
+        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
+            let times = max.unwrap_or((*min).max(1));
+            let times = usize::try_from(times).unwrap_or(usize::MAX);
+            states(sub).saturating_add(1).saturating_mul(times)
+        }
+        HirKind::Capture(capture) => states(&capture.sub).saturating_add(2),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
 /// Larger programs are not made. Go's limit is of the same kind, and higher.
@@ -53,15 +52,13 @@ struct Around {
 // === impl Machine ===
 
 impl Machine {
-    /// Makes a program of a pattern in the syntax of the library. None if it would be too large.
-    pub(super) fn new(translated: &str, max_nesting: u32) -> Option<Self> {
-        let mut parser = ParserBuilder::new().nest_limit(max_nesting).build();
-        let pattern = parser.parse(translated).ok()?;
+    /// Makes a program of a pattern as the library reads it. None if it would be too large.
+    pub(super) fn new(pattern: &Hir) -> Option<Self> {
         let mut machine = Self {
             steps: Vec::new(),
             classes: Vec::new(),
         };
-        machine.add(&pattern)?;
+        machine.add(pattern)?;
         machine.push(Step::Done)?;
         Some(machine)
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::machine::Machine;
-use super::{Compiled, MAX_NESTING, Pattern, Patterns};
+use super::{Compiled, Pattern, Patterns};
 
 #[track_caller]
 fn matching(cases: &[(&str, &[&str], &[&str])]) {
@@ -188,6 +188,38 @@ fn a_pattern_is_compiled_once() {
 }
 
 #[test]
+fn the_library_compiles_what_it_compiles_quickly() {
+    for (source, by_library) in [
+        (
+            r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
+            true,
+        ),
+        (
+            r"^(([1-9]?[0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])\.){3}[0-9]+$",
+            true,
+        ),
+        (r"^.{1,253}$", true),
+        (r"^[\p{L}_][\p{L}\p{N}_]*$", true),
+        (r"^[^/]{1,1000}$", true),
+        (r"^\p{L}{1,63}$", false),
+        (r"^([\p{L}0-9-]{1,63}\.){1,4}[a-z]{2,8}$", false),
+    ] {
+        let pattern = Pattern::new(source).expect("it is right");
+        let compiled = pattern.compiled();
+        assert_eq!(
+            matches!(compiled, Compiled::Regex(_)),
+            by_library,
+            "{source}"
+        );
+        assert_eq!(
+            matches!(compiled, Compiled::Machine(_)),
+            !by_library,
+            "{source}"
+        );
+    }
+}
+
+#[test]
 fn large_patterns_are_matched_all_the_same() {
     let labels = r"^([\p{L}\p{S}0-9-]{1,63}\.){1,15}[a-z]{2,8}$";
     let pattern = Pattern::new(labels).expect("it is right");
@@ -248,7 +280,8 @@ proptest! {
     #[test]
     fn the_machine_matches_as_the_library_does(source in plain(), text in "[ab1.]{0,8}") {
         let known = regex::RegexBuilder::new(&source).build().expect("a plain pattern");
-        let machine = Machine::new(&source, MAX_NESTING).expect("a small pattern");
+        let hir = regex_syntax::parse(&source).expect("a plain pattern");
+        let machine = Machine::new(&hir).expect("a small pattern");
         prop_assert_eq!(machine.is_match(&text), known.is_match(&text));
         let found: Vec<&str> = known.find_iter(&text).map(|found| found.as_str()).collect();
         prop_assert_eq!(machine.find_all(&text, usize::MAX), found);

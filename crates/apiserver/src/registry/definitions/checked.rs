@@ -29,20 +29,25 @@ static CHECKED: Mutex<VecDeque<Checked>> = Mutex::new(VecDeque::new());
 pub(super) fn causes(
     schema: &Value,
     place: &str,
-    find: fn(&Value, &str) -> Vec<Cause>,
+    has_status: bool,
+    find: fn(&Value, &str, bool) -> Vec<Cause>,
 ) -> Vec<Cause> {
     let text = schema.to_string();
     if text.len() < LARGE {
-        return find(schema, place);
+        return find(schema, place, has_status);
     }
-    let digest = format!("{} {}", text.len(), fingerprint([place, &text]));
+    let digest = format!(
+        "{} {has_status} {}",
+        text.len(),
+        fingerprint([place, &text])
+    );
     drop(text);
     let remembered = lock();
     if let Some(found) = remembered.iter().find(|one| one.digest == digest) {
         return found.causes.clone();
     }
     drop(remembered);
-    let causes = find(schema, place);
+    let causes = find(schema, place, has_status);
     let mut remembered = lock();
     if remembered.len() >= MAX_REMEMBERED {
         remembered.pop_front();
@@ -69,7 +74,7 @@ mod tests {
     #[test]
     fn a_large_schema_is_looked_through_once_for_each_place() {
         static LOOKS: AtomicUsize = AtomicUsize::new(0);
-        fn find(_: &Value, place: &str) -> Vec<Cause> {
+        fn find(_: &Value, place: &str, _: bool) -> Vec<Cause> {
             LOOKS.fetch_add(1, Ordering::Relaxed);
             vec![Cause::forbidden(place, "it is")]
         }
@@ -85,7 +90,7 @@ mod tests {
             (&small, "a", 5),
         ] {
             assert_eq!(
-                causes(schema, place, find),
+                causes(schema, place, true, find),
                 [Cause::forbidden(place, "it is")]
             );
             assert_eq!(LOOKS.load(Ordering::Relaxed), looks, "{place}");

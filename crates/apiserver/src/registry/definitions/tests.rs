@@ -128,7 +128,7 @@ fn refused_schemas() {
             ".uniqueItems",
         ),
         (
-            json!({ "type": "object", "additionalProperties": true, "properties": { "a": { "type": "string" } } }),
+            json!({ "type": "object", "additionalProperties": { "type": "string" }, "properties": { "a": { "type": "string" } } }),
             ".additionalProperties",
         ),
         (
@@ -142,11 +142,8 @@ fn refused_schemas() {
         (json!({ "type": "string", "pattern": "(" }), ".pattern"),
         (json!({ "type": "string", "default": 5 }), ".default"),
         (
-            json!({ "type": "string", "x-kubernetes-int-or-string": true }),
-            ".type",
-        ),
-        (
-            json!({ "type": "string", "x-kubernetes-embedded-resource": true }),
+            json!({ "type": "string", "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true }),
             ".type",
         ),
         (json!({ "type": "object", "$ref": "#/x" }), ".$ref"),
@@ -218,6 +215,7 @@ fn numbers_or_texts() {
     let either = json!([{ "type": "integer" }, { "type": "string" }]);
     for schema in [
         json!({ "x-kubernetes-int-or-string": true }),
+        json!({ "type": "string", "x-kubernetes-int-or-string": true }),
         json!({ "x-kubernetes-int-or-string": true, "anyOf": either }),
         json!({ "x-kubernetes-int-or-string": true, "allOf": [{ "anyOf": either }, { "pattern": "a" }] }),
     ] {

@@ -163,7 +163,7 @@ fn versions_causes(spec: &Value) -> Vec<Cause> {
             let field = format!("{place}.schema.openAPIV3Schema");
             causes.push(Cause::required(field, ""));
         } else if let Some(place) = schema_place(versions, index) {
-            causes.extend(schema_causes(schema, &place));
+            causes.extend(schema_causes(schema, &place, has_status(versions)));
         }
         causes.extend(shown_causes(version, &place));
         let columns = "additionalPrinterColumns";
@@ -240,17 +240,24 @@ pub(super) fn look_through(versions: &[Value]) {
         if let Some(place) = schema_place(versions, index)
             && schema.is_object()
         {
-            schema_causes(schema, &place);
+            schema_causes(schema, &place, has_status(versions));
         }
     }
 }
 
-fn schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
-    checked::causes(schema, place, find_schema_causes)
+/// Whether the status is a subresource. A server looks at what all versions have in common.
+fn has_status(versions: &[Value]) -> bool {
+    let mut all = versions.iter().map(|version| &version["subresources"]);
+    let first = all.next().unwrap_or(&Value::Null);
+    !first["status"].is_null() && all.all(|other| other == first)
 }
 
-fn find_schema_causes(schema: &Value, place: &str) -> Vec<Cause> {
-    let causes = structural_problems(schema, place);
+fn schema_causes(schema: &Value, place: &str, has_status: bool) -> Vec<Cause> {
+    checked::causes(schema, place, has_status, find_schema_causes)
+}
+
+fn find_schema_causes(schema: &Value, place: &str, has_status: bool) -> Vec<Cause> {
+    let causes = structural_problems(schema, place, has_status);
     if !causes.is_empty() {
         return causes;
     }

@@ -1,5 +1,11 @@
 //! What makes the schema of a definition not structural, or wrong in itself.
 
+mod completeness;
+mod lists;
+mod resources;
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Value, json};
 
 use super::super::decode::has_unknown;
@@ -9,10 +15,11 @@ use crate::pattern::Pattern;
 use crate::status::Cause;
 
 /// Keywords that only the structure itself may have, not what is said with `anyOf` and its like.
-const STRUCTURE_ONLY: [&str; 13] = [
+const STRUCTURE_ONLY: [&str; 14] = [
     "additionalProperties",
     "default",
     "description",
+    "externalDocs",
     "nullable",
     "title",
     "type",
@@ -41,105 +48,110 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 /// Keywords with a list of schemas.
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Checks the schema at `place` in a definition.
-pub(crate) fn structural_problems(schema: &Value, place: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    if schema["type"].as_str().is_some_and(|kind| kind != "object") {
-        let why = "must be object at the root";
-        causes.push(Cause::invalid(
-            format!("{place}.type"),
-            &schema["type"],
-            why,
-        ));
-    }
-    root_metadata(&schema["properties"]["metadata"], place, &mut causes);
-    structure(schema, place, "at the root", &mut causes);
-    causes
+/// What is wrong with a schema, by the step of a server that tells it.
+#[derive(Debug, Default)]
+struct Problems {
+    root: Vec<Cause>,
+    structure: Vec<Cause>,
+    defaults: Vec<Cause>,
+    keywords: Vec<Cause>,
+    /// There are keywords that a structure cannot even be made of.
+    unreadable: bool,
 }
 
-/// Of the metadata of every object a schema can say something about the names alone.
-fn root_metadata(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let mut others =
-        properties.filter(|(name, _)| !["name", "generateName"].contains(&name.as_str()));
-    if others.next().is_some() {
-        let why = "must not specify anything other than name and generateName, but metadata is \
-                   implicitly specified";
-        causes.push(Cause::forbidden(
-            format!("{place}.properties[metadata]"),
-            why,
-        ));
+/// Where a schema stands: what of it depends on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+/// Where defaults are not allowed.
+#[derive(Debug, Clone, Copy)]
+struct Surroundings<'a> {
+    /// Within the type, the name or the metadata of an object.
+    within_identity: bool,
+    no_defaults: Option<&'a str>,
+}
+
+/// Checks the schema at `place` in a definition. With a status of its own, less can be said at the root.
+pub(crate) fn structural_problems(schema: &Value, place: &str, has_status: bool) -> Vec<Cause> {
+    let mut problems = Problems::default();
+    resources::root(schema, place, has_status, &mut problems.root);
+    structure(schema, place, Level::Root, &mut problems);
+    completeness::of_root(schema, place, &mut problems.structure);
+    let surroundings = Surroundings {
+        within_identity: false,
+        no_defaults: None,
+    };
+    keywords(schema, place, true, surroundings, &mut problems);
+    problems.told()
+}
+
+/// Whether a keyword says something: it is there, and is not what stands for its absence.
+fn says(schema: &Value, keyword: &str) -> bool {
+    match &schema[keyword] {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Object(_) => true,
     }
 }
 
-fn structure(schema: &Value, place: &str, role: &str, causes: &mut Vec<Cause>) {
+fn structure(schema: &Value, place: &str, level: Level, problems: &mut Problems) {
     let own = |keyword: &str| format!("{place}.{keyword}");
     let flag = |keyword: &str| schema[keyword] == true;
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let place = format!("{place}.properties[{name}]");
-        structure(property, &place, "for specified object fields", causes);
+        structure(property, &place, Level::Field, problems);
     }
     if schema["items"].is_object() {
-        let role = "for specified array items";
-        structure(&schema["items"], &own("items"), role, causes);
-    } else if schema["items"].is_array() {
-        let why = "items must be a schema object and not an array";
-        causes.push(Cause::forbidden(own("items"), why));
-    } else if schema["type"] == "array" {
-        causes.push(Cause::required(own("items"), "must be specified"));
+        structure(&schema["items"], &own("items"), Level::Item, problems);
+    } else if schema["type"] == "array" && schema["items"].is_null() {
+        let cause = Cause::required(own("items"), "must be specified");
+        problems.structure.push(cause);
     }
     let values = &schema["additionalProperties"];
+    if !values.is_null() && level == Level::Root {
+        let cause = Cause::forbidden(own("additionalProperties"), "must not be used at the root");
+        problems.structure.push(cause);
+    }
     if values.is_object() {
-        let role = "for specified object fields";
-        structure(values, &own("additionalProperties"), role, causes);
+        structure(values, &own("additionalProperties"), Level::Field, problems);
     }
-    let some = |schema: &Value| {
-        schema
-            .as_object()
-            .is_some_and(|members| !members.is_empty())
-    };
-    if !values.is_null() && some(&schema["properties"]) {
-        let why = "additionalProperties and properties are mutual exclusive";
-        causes.push(Cause::forbidden(own("additionalProperties"), why));
-    }
-    said_of_values(schema, place, causes);
-    let untyped = schema["type"].as_str().is_none_or(str::is_empty);
-    let open = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
-    if untyped && (!open || role == "at the root") {
-        causes.push(Cause::required(
-            own("type"),
-            &format!("must not be empty {role}"),
-        ));
-    }
-    if !untyped && flag("x-kubernetes-int-or-string") {
-        let why = "must be empty if x-kubernetes-int-or-string is true";
-        causes.push(Cause::invalid(own("type"), &schema["type"], why));
-    }
-    if flag("x-kubernetes-embedded-resource") && schema["type"] != "object" {
-        let why = "must be object if x-kubernetes-embedded-resource is true";
-        causes.push(Cause::invalid(own("type"), &schema["type"], why));
-    }
-    if flag("uniqueItems") {
-        let why =
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        causes.push(Cause::forbidden(own("uniqueItems"), why));
-    }
-    for keyword in UNSUPPORTED {
-        if schema.get(keyword).is_some_and(|value| !value.is_null()) {
-            let why = format!("{keyword} is not supported");
-            causes.push(Cause::forbidden(own(keyword), &why));
+    let causes = &mut problems.structure;
+    if flag("x-kubernetes-int-or-string") {
+        let why = "must be false if x-kubernetes-int-or-string is true";
+        for keyword in [
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-embedded-resource",
+        ] {
+            if flag(keyword) {
+                causes.push(Cause::invalid(own(keyword), &json!(true), why));
+            }
         }
     }
-    if schema["x-kubernetes-preserve-unknown-fields"] == false {
-        let field = own("x-kubernetes-preserve-unknown-fields");
-        let why = "must be true or undefined";
-        causes.push(Cause::invalid(field, &json!(false), why));
+    said_of_values(schema, place, causes);
+    let untyped = !says(schema, "type");
+    let open = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+    if flag("x-kubernetes-embedded-resource") {
+        resources::embedded(schema, place, causes);
+    } else if untyped && !open {
+        let why = format!("must not be empty {}", level.role());
+        causes.push(Cause::required(own("type"), &why));
     }
-    if !untyped && !TYPES.iter().any(|known| schema["type"] == *known) {
-        causes.push(Cause::not_supported(own("type"), &schema["type"], &TYPES));
+    if level == Level::Root || flag("x-kubernetes-embedded-resource") {
+        resources::identity(schema, place, causes);
     }
-    topology(schema, place, causes);
-    default(schema, &own("default"), causes);
+    if level == Level::Root {
+        if !untyped && schema["type"] != "object" {
+            let why = "must be object at the root";
+            causes.push(Cause::invalid(own("type"), &schema["type"], why));
+        }
+        resources::root_metadata(schema, place, causes);
+    }
+    default(schema, &own("default"), &mut problems.defaults);
 }
 
 /// Checks what is said about values beside the structure.
@@ -153,14 +165,13 @@ fn said_of_values(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     }
     // A choice between a number and a text may say again what the structure says, alone or first of all.
     let choice = json!([{ "type": "integer" }, { "type": "string" }]);
-    let is_choice = schema["x-kubernetes-int-or-string"] == true;
     for junctor in JUNCTORS {
-        if is_choice && junctor == "anyOf" && schema[junctor] == choice {
+        if junctor == "anyOf" && schema[junctor] == choice {
             continue;
         }
         for (index, part) in schema[junctor].as_array().into_iter().flatten().enumerate() {
             let place = format!("{place}.{junctor}[{index}]");
-            if is_choice && junctor == "allOf" && index == 0 && part["anyOf"] == choice {
+            if junctor == "allOf" && index == 0 && part["anyOf"] == choice {
                 let mut rest = part.clone();
                 rest["anyOf"].take();
                 no_structure(&rest, &place, causes);
@@ -184,12 +195,12 @@ fn no_structure(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
     }
     said_of_values(schema, place, causes);
     for keyword in STRUCTURE_ONLY {
-        let set = &schema[keyword];
-        if !set.is_null() && *set != false && *set != "" {
+        if says(schema, keyword) {
             let field = format!("{place}.{keyword}");
             let what = match keyword {
                 "default"
                 | "additionalProperties"
+                | "externalDocs"
                 | "x-kubernetes-list-type"
                 | "x-kubernetes-map-type" => "undefined",
                 "nullable"
@@ -202,125 +213,114 @@ fn no_structure(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
             causes.push(Cause::forbidden(field, &why));
         }
     }
+    if schema["properties"].get("metadata").is_some() {
+        let field = format!("{place}.properties[metadata]");
+        let why = "must not be specified in a nested context";
+        causes.push(Cause::forbidden(field, why));
+    }
 }
 
-/// Checks of what kind a list or a map is said to be.
-fn topology(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
+/// Checks each keyword by itself, in the structure and in what is said of values.
+fn keywords(
+    schema: &Value,
+    place: &str,
+    is_root: bool,
+    surroundings: Surroundings<'_>,
+    problems: &mut Problems,
+) {
+    own_keywords(schema, place, surroundings, problems);
+    lists::topology(schema, place, &mut problems.keywords);
+    let values = &schema["additionalProperties"];
+    if values.is_object() {
+        let mut inner = surroundings;
+        if surroundings.within_identity {
+            inner.no_defaults = Some("inside additionalProperties applying to object metadata");
+        }
+        let place = format!("{place}.additionalProperties");
+        keywords(values, &place, false, inner, problems);
+    }
+    let is_resource = is_root || schema["x-kubernetes-embedded-resource"] == true;
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let mut inner = surroundings;
+        let reason = format!("in top-level {name}");
+        if is_resource && resources::IDENTITY.contains(&name.as_str()) {
+            inner.within_identity = true;
+            if is_root {
+                inner.no_defaults = Some(&reason);
+            }
+        }
+        let place = format!("{place}.properties[{name}]");
+        keywords(property, &place, false, inner, problems);
+    }
+    for keyword in ["not", "items"] {
+        if schema[keyword].is_object() {
+            let place = format!("{place}.{keyword}");
+            keywords(&schema[keyword], &place, false, surroundings, problems);
+        }
+    }
+    for junctor in JUNCTORS {
+        for (index, part) in schema[junctor].as_array().into_iter().flatten().enumerate() {
+            let place = format!("{place}.{junctor}[{index}]");
+            keywords(part, &place, false, surroundings, problems);
+        }
+    }
+}
+
+fn own_keywords(
+    schema: &Value,
+    place: &str,
+    surroundings: Surroundings<'_>,
+    problems: &mut Problems,
+) {
     let own = |keyword: &str| format!("{place}.{keyword}");
-    for (keyword, kind, known) in [
-        ("x-kubernetes-list-type", "array", &LIST_TYPES[..]),
-        ("x-kubernetes-map-type", "object", &MAP_TYPES[..]),
-    ] {
-        let said = &schema[keyword];
-        let Some(name) = said.as_str() else { continue };
-        let why = format!("must be {kind} if {keyword} is specified");
-        match schema["type"].as_str() {
-            None | Some("") => causes.push(Cause::required(own("type"), &why)),
-            Some(found) if found != kind => {
-                causes.push(Cause::invalid(own("type"), &schema["type"], &why));
-            }
-            Some(_) if !known.contains(&name) => {
-                causes.push(Cause::not_supported(own(keyword), said, known));
-            }
-            Some(_) => {}
-        }
+    let causes = &mut problems.keywords;
+    if says(schema, "type") && !TYPES.iter().any(|known| schema["type"] == *known) {
+        causes.push(Cause::not_supported(own("type"), &schema["type"], &TYPES));
     }
-    let said = &schema["x-kubernetes-list-type"];
-    let keys = schema["x-kubernetes-list-map-keys"].as_array();
-    if keys.is_some_and(|keys| !keys.is_empty()) && *said != "map" {
-        let (field, why) = (
-            own("x-kubernetes-list-type"),
-            "must be map if x-kubernetes-list-map-keys is non-empty",
-        );
-        causes.push(if said.is_null() {
-            Cause::required(field, why)
-        } else {
-            Cause::invalid(field, said, why)
-        });
-    }
-    match said.as_str() {
-        Some("map") => map_items(schema, place, causes),
-        Some("set") => set_items(schema, place, causes),
-        Some(_) | None => {}
-    }
-    if let Some(kind @ ("map" | "set")) = said.as_str()
-        && schema["items"]["nullable"] == true
+    if let Some(reason) = surroundings.no_defaults
+        && !schema["default"].is_null()
     {
-        let why = format!("cannot be nullable when x-kubernetes-list-type is {kind}");
-        causes.push(Cause::forbidden(own("items.nullable"), &why));
+        let why = format!("must not be set {reason}");
+        causes.push(Cause::forbidden(own("default"), &why));
     }
-}
-
-const LIST_TYPES: [&str; 3] = ["atomic", "map", "set"];
-const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
-
-/// The elements of a set are compared as a whole.
-fn set_items(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
-    let items = &schema["items"];
-    let (keyword, fits) = match items["type"].as_str() {
-        Some("array") => {
-            let kind = &items["x-kubernetes-list-type"];
-            (
-                "x-kubernetes-list-type",
-                kind.is_null() || *kind == "atomic",
-            )
+    for keyword in UNSUPPORTED {
+        if !schema[keyword].is_null() {
+            let why = format!("{keyword} is not supported");
+            causes.push(Cause::forbidden(own(keyword), &why));
+            problems.unreadable = true;
         }
-        Some("object") => (
-            "x-kubernetes-map-type",
-            items["x-kubernetes-map-type"] == "atomic",
-        ),
-        Some(_) | None => return,
-    };
-    if !fits {
-        let field = format!("{place}.items.{keyword}");
-        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        causes.push(Cause::invalid(field, &items[keyword], why));
     }
-}
-
-/// The elements of a map in a list are objects, which single values in them tell apart.
-fn map_items(schema: &Value, place: &str, causes: &mut Vec<Cause>) {
-    let field = format!("{place}.x-kubernetes-list-map-keys");
-    let shown = &schema["x-kubernetes-list-map-keys"];
-    let keys = shown.as_array().map_or(&[][..], Vec::as_slice);
-    if keys.is_empty() {
-        let why = "must not be empty if x-kubernetes-list-type is map";
-        causes.push(Cause::required(field.clone(), why));
+    if schema["type"] == "null" {
+        let why = "type cannot be set to null, use nullable as an alternative";
+        causes.push(Cause::forbidden(own("type"), why));
     }
-    let items = &schema["items"];
-    if !items.is_object() {
-        let why = "must have a schema if x-kubernetes-list-type is map";
-        causes.push(Cause::required(format!("{place}.items"), why));
-        return;
+    if schema["items"].is_array() {
+        let why = "items must be a schema object and not an array";
+        causes.push(Cause::forbidden(own("items"), why));
+        problems.unreadable = true;
     }
-    if items["type"] != "object" {
-        let why = "must be object if parent array's x-kubernetes-list-type is map";
-        let kind = items.get("type").cloned().unwrap_or_else(|| json!(""));
-        causes.push(Cause::invalid(format!("{place}.items.type"), &kind, why));
-        return;
+    if surroundings.within_identity && schema["x-kubernetes-embedded-resource"] == true {
+        let why = "must not be used inside of resource meta";
+        causes.push(Cause::forbidden(own("x-kubernetes-embedded-resource"), why));
     }
-    for (index, key) in keys.iter().enumerate() {
-        let name = key.as_str().unwrap_or_default();
-        let property = &items["properties"][name];
-        let inner = format!("{place}.items.properties[{name}]");
-        if !property.is_object() {
-            let why = "entries must all be names of item properties";
-            causes.push(Cause::invalid(&field, shown, why));
-        } else if ["array", "object"].contains(&property["type"].as_str().unwrap_or_default()) {
-            let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            causes.push(Cause::invalid(format!("{inner}.type"), &items["type"], why));
-        }
-        if keys[..index].contains(key) {
-            let why = "must not contain duplicate entries";
-            causes.push(Cause::invalid(&field, shown, why));
-        }
-        let required = items["required"].as_array();
-        let required = required.is_some_and(|names| names.contains(key));
-        if property.is_object() && !required && property.get("default").is_none() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default \
-                       or be a required property";
-            causes.push(Cause::required(format!("{inner}.default"), why));
-        }
+    if schema["uniqueItems"] == true {
+        let why =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        causes.push(Cause::forbidden(own("uniqueItems"), why));
+    }
+    let values = &schema["additionalProperties"];
+    let has_properties = schema["properties"]
+        .as_object()
+        .is_some_and(|members| !members.is_empty());
+    if (values.is_object() || *values == false) && has_properties {
+        let why = "additionalProperties and properties are mutual exclusive";
+        causes.push(Cause::forbidden(own("additionalProperties"), why));
+    }
+    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+        let field = own("x-kubernetes-preserve-unknown-fields");
+        let why = "must be true or undefined";
+        causes.push(Cause::invalid(field, &json!(false), why));
+        problems.unreadable = true;
     }
 }
 
@@ -338,4 +338,43 @@ fn default(schema: &Value, field: &str, causes: &mut Vec<Cause>) {
         return;
     }
     causes.extend(validate_default(schema, default, field));
+}
+
+// === impl Problems ===
+
+impl Problems {
+    /// What a server tells of these, in its order.
+    fn told(self) -> Vec<Cause> {
+        let Self {
+            root: mut told,
+            mut structure,
+            defaults,
+            keywords,
+            unreadable,
+        } = self;
+        if !unreadable {
+            structure.sort_by(|one, other| {
+                (&one.field, &one.message).cmp(&(&other.field, &other.message))
+            });
+            let is_structural = structure.is_empty();
+            told.extend(structure);
+            if is_structural {
+                told.extend(defaults);
+            }
+        }
+        told.extend(keywords);
+        told
+    }
+}
+
+// === impl Level ===
+
+impl Level {
+    fn role(self) -> &'static str {
+        match self {
+            Self::Root => "at the root",
+            Self::Item => "for specified array items",
+            Self::Field => "for specified object fields",
+        }
+    }
 }
