@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use crate::cargo::{cargo, exit_code};
 
+mod check;
 mod manager;
 mod queue;
 
@@ -21,6 +22,8 @@ pub(crate) struct Args {
 enum Subject {
     /// Time per operation of the queue, for several numbers of keys
     Queue(queue::Args),
+    /// How many plans per second and core the checker runs on examples/website
+    Check(check::Args),
     /// What it costs that a controller knows the writes of its reconciles
     Writes,
     /// How long a scrape of `/metrics` takes with 100,000 objects, and how many series it has
@@ -54,6 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             queue::run(args);
             Ok(ExitCode::SUCCESS)
         }
+        Subject::Check(args) => check::run(args),
         Subject::Writes => finish(cargo(&[
             "bench",
             "--quiet",

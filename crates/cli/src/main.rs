@@ -6,6 +6,7 @@
     reason = "a command talks to people on its standard streams"
 )]
 
+mod check;
 mod demo;
 mod dev;
 mod failure;
@@ -15,7 +16,7 @@ use clap::{Parser, Subcommand};
 use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
-/// A controller runtime for Kubernetes: see it at work, and develop against an API server.
+/// A controller runtime for Kubernetes: see it at work, check operators, and develop against an API server.
 #[derive(Parser, Debug)]
 #[command(name = "homeostat", version)]
 struct Args {
@@ -25,6 +26,7 @@ struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Check(check::Args),
     Demo(demo::Args),
     Dev(dev::Args),
 }
@@ -32,10 +34,11 @@ enum Command {
 fn main() -> ExitCode {
     let Args { command } = Args::parse_from(without_separator(std::env::args_os()));
     log(match &command {
-        Command::Demo(_) => None,
+        Command::Check(_) | Command::Demo(_) => None,
         Command::Dev(args) => args.log_directive(),
     });
     match command {
+        Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Dev(args) => dev::run(args),
     }

@@ -30,6 +30,8 @@ struct Candidate<'a> {
 
 const OF_WATCHES: &str = "requests of watches, which the restarts cover";
 const REPEATED: &str = "requests of a run that did the same as one before, without effect";
+const AGAIN: &str =
+    "requests for what is given again, of a run that did the same as one for the first time";
 const SAME_CRASH: &str = "crashes that leave the same behind as another one";
 const SAME_FAULT: &str = "faults that nobody could tell from another one";
 const UNWANTED: &str = "plans of checks that were not asked for";
@@ -49,6 +51,7 @@ impl Plans {
         }
         plans.add_faults(&candidates);
         plans.keep_only(&setup.only);
+        plans.leave_out(&setup.without);
         if plans.kept.len() > setup.budget {
             let beyond = plans.kept.len() - setup.budget;
             plans.dropped.insert(BUDGET, beyond);
@@ -63,14 +66,27 @@ impl Plans {
         }
         let all = self.kept.len();
         self.kept.retain(|plan| {
-            let name = detector(plan, Fault::OtherEnd);
-            detectors.iter().any(|wanted| wanted == name)
+            let names = [Fault::OtherEnd, Fault::WritesInVain].map(|fault| detector(plan, fault));
+            // Writes in vain are looked for where nothing is to be done.
+            let names = &names[..if plan.is_at_rest() { 2 } else { 1 }];
+            detectors
+                .iter()
+                .any(|wanted| names.contains(&wanted.as_str()))
         });
         self.drop_for(UNWANTED, all - self.kept.len());
     }
 
+    fn leave_out(&mut self, kinds: &[String]) {
+        let all = self.kept.len();
+        let is_kept = |plan: &Plan| !kinds.iter().any(|kind| kind == plan.kind());
+        self.kept.retain(is_kept);
+        self.drop_for(UNWANTED, all - self.kept.len());
+    }
+
     fn drop_for(&mut self, reason: &'static str, count: usize) {
-        *self.dropped.entry(reason).or_default() += count;
+        if count > 0 {
+            *self.dropped.entry(reason).or_default() += count;
+        }
     }
 
     fn add_whole_runs<X>(&mut self, setup: &Setup<X>, reference: &Trace) {
@@ -87,7 +103,8 @@ impl Plans {
         for resource in watched(reference) {
             let troubles = Trouble::all().map(|trouble| Plan::Restart(resource.clone(), trouble));
             self.kept.extend(troubles);
-            self.kept.push(Plan::Lag(resource));
+            self.kept.push(Plan::Lag(resource.clone()));
+            self.kept.push(Plan::Batched(resource));
         }
     }
 
@@ -100,13 +117,16 @@ impl Plans {
                 self.kept.push(Plan::Lose(stem.to_string()));
             }
             self.kept.push(Plan::Edit(stem.to_string()));
+            if setup.autoscaled.contains(&stem.resource) {
+                self.kept.push(Plan::Scaled(stem.to_string()));
+            }
         }
     }
 
     /// The requests that plans are about. Those of watches are covered by restarts, and of runs that
     /// asked the same, heard the same and changed nothing, one is enough.
     fn candidates<'a>(&mut self, reference: &'a Trace) -> Vec<Candidate<'a>> {
-        let repeated = repeated_runs(reference);
+        let (repeated, again) = repeated_runs(reference);
         let deletion = reference
             .end(Part::Deleted)
             .map_or(usize::MAX, |end| end.from);
@@ -119,6 +139,8 @@ impl Plans {
                     self.drop_for(OF_WATCHES, 1);
                 } else if request.run.is_some_and(|run| repeated.contains(&run)) {
                     self.drop_for(REPEATED, 1);
+                } else if request.run.is_some_and(|run| again.contains(&run)) {
+                    self.drop_for(AGAIN, 1);
                 } else {
                     candidates.push(Candidate {
                         number,
@@ -245,28 +267,49 @@ fn numbered(entry: &Entry) -> Option<(u32, &Request)> {
     Some((request.number?, request))
 }
 
-/// Runs that changed nothing and had the same requests with the same answers as a run before.
-fn repeated_runs(reference: &Trace) -> BTreeSet<u32> {
-    type Signature<'a> = Vec<(&'static str, &'a ObjectId, &'a str, &'a str, Option<u16>)>;
-    let mut runs: BTreeMap<u32, (Signature<'_>, bool)> = BTreeMap::new();
-    for request in reference.entries.iter().filter_map(Entry::request) {
+/// Runs that had the same requests with the same answers as a run before: those that changed nothing, and those that
+/// changed the same for what is given again.
+fn repeated_runs(reference: &Trace) -> (BTreeSet<u32>, BTreeSet<u32>) {
+    type Step<'a> = (
+        &'static str,
+        &'a ObjectId,
+        &'a str,
+        &'a str,
+        Option<u16>,
+        Vec<(&'a ObjectId, Effect, &'a [String])>,
+    );
+    let mut runs: BTreeMap<u32, (Vec<Step<'_>>, bool, bool)> = BTreeMap::new();
+    let second_life = reference
+        .end(Part::Again)
+        .map_or(usize::MAX, |end| end.from);
+    for (index, entry) in reference.entries.iter().enumerate() {
+        let Some(request) = entry.request() else {
+            continue;
+        };
         let Some(run) = request.run else { continue };
-        let (signature, has_effect) = runs.entry(run).or_default();
+        let (signature, has_effect, is_again) = runs.entry(run).or_default();
+        let changes = request.changes.iter();
+        let changes = changes.map(|change| (&change.stem, change.effect, &change.paths[..]));
         signature.push((
             request.verb,
             &request.object,
             &request.subresource,
             &request.query,
             request.status,
+            changes.collect(),
         ));
         *has_effect |= !request.changes.is_empty();
+        *is_again |= index >= second_life;
     }
     let mut seen = BTreeSet::new();
-    let mut repeated = BTreeSet::new();
-    for (run, (signature, has_effect)) in runs {
-        if !seen.insert(signature) && !has_effect {
+    let (mut repeated, mut again) = (BTreeSet::new(), BTreeSet::new());
+    for (run, (signature, has_effect, is_again)) in runs {
+        let is_new = seen.insert(signature);
+        if !is_new && !has_effect {
             repeated.insert(run);
+        } else if !is_new && is_again {
+            again.insert(run);
         }
     }
-    repeated
+    (repeated, again)
 }

@@ -77,10 +77,20 @@ impl Hand {
 
     /// Changes an object in the name of another manager.
     pub(crate) async fn patch(&self, object: &Value, patch: &Value) -> Result<(), String> {
+        self.patch_as("kubectl-edit", object, patch).await
+    }
+
+    /// Changes an object as an autoscaler does.
+    pub(crate) async fn scale(&self, object: &Value, patch: &Value) -> Result<(), String> {
+        self.patch_as("kube-controller-manager", object, patch)
+            .await
+    }
+
+    async fn patch_as(&self, manager: &str, object: &Value, patch: &Value) -> Result<(), String> {
         let (api, target) = self.object(object).await?;
         let name = target.metadata.name.unwrap_or_default();
         let params = PatchParams {
-            field_manager: Some("kubectl-edit".into()),
+            field_manager: Some(manager.into()),
             ..PatchParams::default()
         };
         let patched = api.patch(&name, &params, &Patch::Merge(patch)).await;

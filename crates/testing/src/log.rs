@@ -1,7 +1,7 @@
 //! What happened in a world, as a list that can be searched and printed.
 
 use crate::object::ObjectId;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::{fmt, time::Duration};
 
 /// Who made a request.
@@ -29,7 +29,8 @@ pub enum Effect {
 }
 
 /// A write that was stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The revision that it made.
     pub revision: u64,
@@ -48,7 +49,8 @@ pub struct Change {
 }
 
 /// A request, when its answer was ready.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Request {
     /// The number of the operator's request, watches left out. Those of the first part begin with 10,001, of the
     /// second with 20,001.
@@ -76,7 +78,8 @@ pub struct Request {
 }
 
 /// One thing that happened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "event", content = "data")]
 pub enum Event {
     /// The operator's process began.
     Started {
@@ -125,12 +128,18 @@ pub enum Event {
 }
 
 /// One thing that happened, with the virtual time since the world began.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// When, since the world began.
+    /// When, since the world began. In JSON these are seconds.
+    #[serde(serialize_with = "seconds")]
     pub at: Duration,
     /// What.
+    #[serde(flatten)]
     pub event: Event,
+}
+
+fn seconds<S: Serializer>(at: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(at.as_secs_f64())
 }
 
 /// Prints entries one a line.

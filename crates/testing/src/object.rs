@@ -1,10 +1,11 @@
 //! Which object, and where in it.
 
+use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
 /// Which object something is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectId {
     /// The plural name of the resource, with its group if it has one: `configmaps`, `deployments.apps`.
     pub resource: String,

@@ -37,6 +37,29 @@ pub enum Fault {
     RemovesForeign,
     /// Something is left outside of the cluster when all that was given is deleted.
     Leak,
+    /// The operator made writes that changed nothing, although there was nothing to do.
+    WritesInVain,
+}
+
+impl Fault {
+    /// The name of this oracle, which [`Scenario::without`](crate::Scenario::without) takes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Panic => "panic",
+            Self::Invariant => "invariant",
+            Self::NeverRests => "never-rests",
+            Self::StillFails => "still-fails",
+            Self::Vacuous => "vacuous",
+            Self::Unstable => "unstable",
+            Self::WritesAtRest => "writes-at-rest",
+            Self::OtherEnd => "other-end",
+            Self::OtherCounts => "other-counts",
+            Self::RemovesForeign => "removes-foreign",
+            Self::Leak => "leak",
+            Self::WritesInVain => "writes-in-vain",
+        }
+    }
 }
 
 /// Something that is wrong.
@@ -92,10 +115,12 @@ pub(crate) fn judge(reference: &Trace, varying: &Varying, trace: &Trace) -> Vec<
     }
     let judge = Judge { reference, varying };
     match &trace.plan {
-        Plan::Nothing | Plan::Edit(_) => {}
+        // What a scaler has set is looked at in the run itself.
+        Plan::Nothing | Plan::Edit(_) | Plan::Scaled(_) => {}
         Plan::Idle | Plan::Noise | Plan::Relist | Plan::Reversed | Plan::Restart(..) => {
             if let Some(end) = trace.end(Part::Probe) {
                 problems.extend(rest(trace, end));
+                problems.extend(in_vain(trace, end));
                 problems.extend(judge.same_end(reference.last_step(), end));
             }
         }
@@ -119,6 +144,12 @@ pub(crate) fn judge(reference: &Trace, varying: &Varying, trace: &Trace) -> Vec<
             for end in &trace.ends {
                 problems.extend(judge.same_end(reference.end(end.part), end));
                 problems.extend(judge.same_counts(trace, end));
+            }
+        }
+        Plan::Batched(_) => {
+            // What is made for a state that passes need not be made.
+            for end in &trace.ends {
+                problems.extend(judge.same_end(reference.end(end.part), end));
             }
         }
         Plan::Delete(_) | Plan::DeleteWhileDown(_) => {
@@ -275,6 +306,16 @@ fn rest(trace: &Trace, end: &End) -> Vec<Problem> {
         .collect()
 }
 
+/// At rest there are no writes without effect either.
+fn in_vain(trace: &Trace, end: &End) -> Vec<Problem> {
+    let vain = trace.vain_writes(end).into_iter().take(SHOWN);
+    vain.map(|(what, count)| {
+        let text = format!("there was nothing to do, and {what} changed nothing ({count} times)");
+        Problem::new(Fault::WritesInVain, text)
+    })
+    .collect()
+}
+
 /// Nothing was created or removed.
 fn no_counts(trace: &Trace, end: &End) -> Vec<Problem> {
     let counts = trace.counts(end).into_iter();
@@ -299,18 +340,20 @@ pub(crate) fn detector(plan: &Plan, fault: Fault) -> &'static str {
         (_, Fault::Vacuous) => "VACUOUS",
         (_, Fault::Unstable) => "UNSTABLE",
         (_, Fault::Leak) => "LEAK",
+        (_, Fault::WritesInVain) => "NOP",
         (Plan::Nothing, Fault::NeverRests) => "LOOP",
         (Plan::Nothing | Plan::Lose(_), _) => "STUCK",
         (Plan::Idle | Plan::Relist, _) => "IDEM",
         (Plan::Restart(..), _) => "RESTART",
         (Plan::Reversed, _) => "ORDER",
-        (Plan::Noise | Plan::Foreign | Plan::Edit(_), _) => "FIGHT",
+        (Plan::Noise | Plan::Foreign | Plan::Edit(_) | Plan::Scaled(_), _) => "FIGHT",
         (Plan::Request(_, injection), _) if injection.is_crash() => "CRASH",
         (Plan::Request(_, Injection::LateTimeout | Injection::AnswerLost), _) => "FAULT(applied)",
         (Plan::Request(..), _) => "FAULT",
         (Plan::DeleteNamespace(_) | Plan::LateCollector, _) => "GC",
         (Plan::Delete(_), _) => "DELETE",
-        (Plan::DeleteWhileDown(_) | Plan::Late | Plan::Missed(_) | Plan::Replaced, _) => "UNOBS",
+        (Plan::DeleteWhileDown(_) | Plan::Late | Plan::Missed(_), _) => "UNOBS",
+        (Plan::Replaced | Plan::Batched(_), _) => "UNOBS",
         (Plan::Direct, _) => "PATH",
         (Plan::Lag(_) | Plan::Stale(_), _) => "STALE",
     }
@@ -324,6 +367,10 @@ pub(crate) fn advice(plan: &Plan, fault: Fault) -> &'static str {
         ("VACUOUS", _) => "The controller watches something else than what is given.",
         ("LEAK", _) => {
             "What is outside of the cluster is not removed with the object. That takes a finalizer."
+        }
+        ("NOP", _) => {
+            "The operator writes without looking whether that changes anything. Compare first, as \
+             `children` and `status` do."
         }
         ("LOOP", _) => {
             "Each run writes something that wakes the next one: a time, a random value, or a \

@@ -75,8 +75,13 @@ pub enum Plan {
     Direct,
     /// All watches of a resource lag by some seconds in the whole run.
     Lag(String),
+    /// The watches of a resource tell in batches in the whole run: of each object only the last of some seconds, and
+    /// that twice.
+    Batched(String),
     /// The garbage collector only works when the operator rests.
     LateCollector,
+    /// An autoscaler changes the replicas of this one of the operator's objects, which the operator leaves to it.
+    Scaled(String),
     /// At the end the operator starts with what its watches would have shown at this place of the log of changes.
     Stale(u64),
     /// Somebody deletes this one of the operator's objects.
@@ -222,6 +227,15 @@ impl Plan {
                 return format!("The operator was down while the user made step {step}.");
             }
             Self::Lag(resource) => return format!("The watches of {resource} lagged by 7 s."),
+            Self::Batched(resource) => {
+                return format!(
+                    "The watches of {resource} told of each object only the last state of 20 s, and \
+                     that twice."
+                );
+            }
+            Self::Scaled(object) => {
+                return format!("An autoscaler changed the replicas of {object}.");
+            }
             Self::Stale(revision) => {
                 return format!(
                     "The operator started anew with an old state in its caches, that of version \
@@ -283,11 +297,52 @@ impl Plan {
             | Self::Replaced
             | Self::Direct
             | Self::Lag(_)
+            | Self::Batched(_)
             | Self::LateCollector
+            | Self::Scaled(_)
             | Self::Stale(_)
             | Self::Lose(_)
             | Self::Edit(_)
             | Self::Foreign => None,
+        }
+    }
+
+    /// Whether it leaves the operator nothing to do.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        matches!(
+            self,
+            Self::Idle | Self::Noise | Self::Relist | Self::Reversed | Self::Restart(..)
+        )
+    }
+
+    /// The name of this kind of plan, which [`Scenario::without`](crate::Scenario::without) takes.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Idle => "idle",
+            Self::Noise => "noise",
+            Self::Relist => "relist",
+            Self::Restart(..) => "restart",
+            Self::Reversed => "reversed",
+            Self::Request(_, injection) if injection.is_crash() => "crash",
+            Self::Request(_, injection) if injection.is_carried_out() => "fault-applied",
+            Self::Request(..) => "fault",
+            Self::Delete(_) => "delete",
+            Self::DeleteWhileDown(_) => "delete-while-down",
+            Self::DeleteNamespace(_) => "delete-namespace",
+            Self::Late => "late",
+            Self::Missed(_) => "missed",
+            Self::Replaced => "replaced",
+            Self::Direct => "direct",
+            Self::Lag(_) => "lag",
+            Self::Batched(_) => "batched",
+            Self::LateCollector => "late-collector",
+            Self::Scaled(_) => "scaled",
+            Self::Stale(_) => "stale",
+            Self::Lose(_) => "lose",
+            Self::Edit(_) => "edit",
+            Self::Foreign => "foreign",
         }
     }
 }
@@ -310,7 +365,9 @@ impl fmt::Display for Plan {
             Self::Replaced => f.write_str("replaced"),
             Self::Direct => f.write_str("direct"),
             Self::Lag(resource) => write!(f, "lag={resource}"),
+            Self::Batched(resource) => write!(f, "batched={resource}"),
             Self::LateCollector => f.write_str("late-collector"),
+            Self::Scaled(object) => write!(f, "scaled={object}"),
             Self::Stale(revision) => write!(f, "stale={revision}"),
             Self::Lose(object) => write!(f, "lose={object}"),
             Self::Edit(object) => write!(f, "edit={object}"),
@@ -350,7 +407,9 @@ impl FromStr for Plan {
             "replaced" => Self::Replaced,
             "direct" => Self::Direct,
             "lag" => Self::Lag(rest.to_owned()),
+            "batched" => Self::Batched(rest.to_owned()),
             "late-collector" => Self::LateCollector,
+            "scaled" => Self::Scaled(rest.to_owned()),
             "stale" => Self::Stale(rest.parse().map_err(|_| unknown())?),
             "lose" => Self::Lose(rest.to_owned()),
             "edit" => Self::Edit(rest.to_owned()),
@@ -380,7 +439,9 @@ mod tests {
             Plan::Replaced,
             Plan::Direct,
             Plan::Lag("secrets".into()),
+            Plan::Batched("secrets".into()),
             Plan::LateCollector,
+            Plan::Scaled("deployments.apps check/web".into()),
             Plan::Stale(17),
             Plan::Lose("deployments.apps check/web".into()),
             Plan::Edit("configmaps check/a=b".into()),

@@ -7,7 +7,11 @@ use crate::{
     trace::Trace,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 /// What a check has found.
 #[derive(Debug)]
@@ -26,6 +30,15 @@ pub struct Report {
     pub(crate) error: Option<String>,
     /// The whole run that was asked for, if one was.
     pub(crate) replayed: Option<String>,
+    /// Which kinds of plans have found what, by the name of the detector, the kind and the oracles.
+    pub(crate) evidence: BTreeSet<(&'static str, &'static str, Vec<&'static str>)>,
+    /// How many seeds were tried.
+    pub(crate) seeds: u64,
+    /// How many runs of the scenario there were: one run can be of several plans.
+    pub(crate) plays: usize,
+    /// How long the check took, by the machine's clock.
+    pub(crate) took: Duration,
+    pub(crate) threads: usize,
 }
 
 /// One way in which the operator does not converge.
@@ -36,12 +49,18 @@ pub struct Finding {
     pub(crate) sentence: String,
     pub(crate) problems: Vec<Problem>,
     pub(crate) log: String,
+    /// What the operator has logged from then on.
+    pub(crate) said: Vec<String>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) again: usize,
     pub(crate) test: String,
 }
 
 /// How many lines of the log a report shows for each finding.
 const LINES: usize = 30;
+
+/// How many lines of the operator's own log.
+const LOGGED: usize = 12;
 
 /// How many findings a report shows.
 const FINDINGS: usize = 5;
@@ -63,6 +82,53 @@ impl Report {
             notes: Vec::new(),
             error: None,
             replayed: None,
+            evidence: BTreeSet::new(),
+            seeds: 1,
+            plays: 0,
+            took: Duration::ZERO,
+            threads: 1,
+        }
+    }
+
+    /// Counts a run of one plan.
+    pub(crate) fn played(&mut self, plans: usize) {
+        self.run += plans;
+        self.plays += 1;
+    }
+
+    /// Takes in what was found. Findings that look the same are one.
+    pub(crate) fn found(&mut self, finding: Finding) {
+        let mut names: Vec<&'static str> = finding
+            .problems
+            .iter()
+            .map(|problem| problem.fault.name())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        self.evidence
+            .insert((finding.detector(), finding.plan.kind(), names));
+        let key = finding.key();
+        let known = self.findings.iter_mut().find(|known| known.key() == key);
+        match known {
+            Some(known) => known.again += 1,
+            None => self.findings.push(finding),
+        }
+    }
+
+    /// Adds what was found with another seed.
+    pub(crate) fn take_in(&mut self, other: Self) {
+        self.run += other.run;
+        self.plays += other.plays;
+        self.repairs += other.repairs;
+        self.reconciles = self.reconciles.max(other.reconciles);
+        self.writes = self.writes.max(other.writes);
+        for finding in other.findings {
+            self.found(finding);
+        }
+        if let Some(error) = other.error {
+            let seed = other.seed;
+            self.error
+                .get_or_insert(format!("with seed {seed}: {error}"));
         }
     }
 
@@ -82,6 +148,19 @@ impl Report {
     #[must_use]
     pub fn plans(&self) -> usize {
         self.run
+    }
+
+    /// How often the scenario was run. This is less than [`plans`](Self::plans): one run can be of several plans.
+    #[must_use]
+    pub fn plays(&self) -> usize {
+        self.plays
+    }
+
+    /// Who has found something: the name of the detector, the [kind](Plan::kind) of the plan, and the
+    /// [names](crate::Fault::name) of what was wrong in one run.
+    pub fn evidence(&self) -> impl Iterator<Item = (&str, &str, &[&'static str])> {
+        let all = self.evidence.iter();
+        all.map(|(detector, kind, faults)| (*detector, *kind, faults.as_slice()))
     }
 
     /// How many plans were left out because they cannot show anything else, or because of the budget.
@@ -113,9 +192,12 @@ impl Report {
         json!({
             "sound": self.is_sound(),
             "seed": self.seed,
-            "plans": { "run": self.run, "inapplicable": self.inapplicable, "dropped": self.dropped },
+            "seeds": self.seeds,
+            "plans": { "run": self.run, "plays": self.plays, "inapplicable": self.inapplicable, "dropped": self.dropped },
             "reference": { "reconciles": self.reconciles, "writes": self.writes },
             "repairs": self.repairs,
+            "seconds": self.took.as_secs_f64(),
+            "threads": self.threads,
             "notes": self.notes,
             "error": self.error,
             "findings": findings.collect::<Vec<_>>(),
@@ -158,6 +240,9 @@ impl fmt::Display for Report {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
+        if self.seeds > 1 {
+            writeln!(f, "{} seeds were tried.", self.seeds)?;
+        }
         for (index, finding) in self.findings.iter().take(FINDINGS).enumerate() {
             writeln!(f, "\n{}. {finding}", index + 1)?;
         }
@@ -187,19 +272,16 @@ impl Finding {
                 None => format!("Request {number}"),
             }
         };
-        let thread = std::thread::current();
-        let test = thread
-            .name()
-            .filter(|name| *name != "main")
-            .unwrap_or_default();
         Self {
             plan: trace.plan.clone(),
             seed: trace.seed,
             sentence: trace.plan.sentence(describe),
             problems,
             log: excerpt(trace),
+            said: said(trace),
+            entries: trace.entries.clone(),
             again: 0,
-            test: test.to_owned(),
+            test: test_name(),
         }
     }
 
@@ -220,6 +302,12 @@ impl Finding {
     pub fn detector(&self) -> &'static str {
         let first = self.problems.first();
         first.map_or("", |problem| detector(&self.plan, problem.fault))
+    }
+
+    /// The whole log of the run.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// What sets `HOMEOSTAT_REPLAY` so that exactly this is run again.
@@ -248,6 +336,7 @@ impl Finding {
             "alsoIn": self.again,
             "replay": self.replay(),
             "log": self.log,
+            "said": self.said,
         })
     }
 }
@@ -268,6 +357,12 @@ impl fmt::Display for Finding {
         for line in self.log.lines() {
             writeln!(f, "   | {line}")?;
         }
+        if !self.said.is_empty() {
+            writeln!(f, "   What it logged:")?;
+            for line in &self.said {
+                writeln!(f, "   | {line}")?;
+            }
+        }
         let quoted = format!("'{}'", self.replay());
         write!(
             f,
@@ -277,15 +372,56 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What tells most of a run: from shortly before the checker's deed on, what was written, what failed
-/// and when the operator started.
-fn excerpt(trace: &Trace) -> String {
+/// What the operator has logged, from the checker's deed on: warnings and errors, or if there are none whatever it said.
+fn said(trace: &Trace) -> Vec<String> {
+    let from = trace.entries.get(begin(trace)..).unwrap_or_default();
+    let lines = from.iter().filter_map(|entry| match &entry.event {
+        Event::Said(text) => Some((text, entry)),
+        Event::Started { .. }
+        | Event::Stopped { .. }
+        | Event::Run { .. }
+        | Event::Outcome(_)
+        | Event::Request(_)
+        | Event::Delivery { .. }
+        | Event::Cluster(_)
+        | Event::Phase(_)
+        | Event::Deed(_)
+        | Event::Panic(_)
+        | Event::Violation(_) => None,
+    });
+    let lines: Vec<(&String, &Entry)> = lines.collect();
+    let is_grave = |text: &str| text.starts_with("ERROR") || text.starts_with("WARN");
+    let has_grave = lines.iter().any(|(text, _)| is_grave(text));
+    let lines = lines
+        .into_iter()
+        .filter(|(text, _)| !has_grave || is_grave(text));
+    lines
+        .take(LOGGED)
+        .map(|(_, entry)| entry.to_string())
+        .collect()
+}
+
+/// Where the checker's deed is in the log; without one, where the last part begins.
+fn begin(trace: &Trace) -> usize {
     let is_deed = |entry: &Entry| {
         let number = entry.request().and_then(|request| request.number);
         matches!(entry.event, Event::Deed(_)) || (number.is_some() && number == trace.plan.number())
     };
     let deed = trace.entries.iter().position(is_deed);
-    let begin = deed.unwrap_or_else(|| trace.ends.last().map_or(0, |end| end.from));
+    deed.unwrap_or_else(|| trace.ends.last().map_or(0, |end| end.from))
+}
+
+/// The name of the test that this thread runs; empty if it is none.
+pub(crate) fn test_name() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| *name != "main");
+    name.unwrap_or_default().to_owned()
+}
+
+/// What tells most of a run: from shortly before the checker's deed on, what was written, what failed
+/// and when the operator started.
+fn excerpt(trace: &Trace) -> String {
+    let begin = begin(trace);
     let tells = |entry: &&Entry| match &entry.event {
         Event::Request(request) => !request.changes.is_empty() || request.injected.is_some(),
         Event::Started { .. }

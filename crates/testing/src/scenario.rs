@@ -7,6 +7,7 @@ use crate::{
     report::Report,
     setup::{Setup, Step},
     state::State,
+    told::Told,
 };
 use futures::{FutureExt, Stream, StreamExt};
 use kube::{Client, CustomResourceExt};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use std::{
     fmt::{self, Debug, Display},
     num::NonZero,
+    path::PathBuf,
     sync::Arc,
     thread,
 };
@@ -57,9 +59,6 @@ pub struct Scenario<X = ()> {
     mistake: Option<String>,
 }
 
-/// The variable that says which run to repeat, as a report prints it.
-const REPLAY: &str = "HOMEOSTAT_REPLAY";
-
 /// The most plans that are run unless the scenario says otherwise: more than an operator with a handful
 /// of children has.
 const BUDGET: usize = 2_000;
@@ -100,7 +99,12 @@ impl<X: Send + Sync + 'static> Scenario<X> {
                 budget: BUDGET,
                 threads,
                 only: Vec::new(),
-                replay: std::env::var(REPLAY).ok(),
+                without: Vec::new(),
+                autoscaled: Vec::new(),
+                frugal: false,
+                seeds: 0,
+                replay: None,
+                save: None,
             },
             mistake: None,
         }
@@ -268,6 +272,36 @@ impl<X: Send + Sync + 'static> Scenario<X> {
         self
     }
 
+    /// Leaves out a kind of plan, by the [name](Plan::kind) of it, or an oracle, by the
+    /// [name](crate::Fault::name) of what it finds. It tells what a check is good for: without it something is not
+    /// found any more.
+    pub fn without(mut self, check: &str) -> Self {
+        self.setup.without.push(check.to_owned());
+        self
+    }
+
+    /// An autoscaler has the replicas of the operator's objects of this resource: `deployments.apps`. The operator has
+    /// to leave them alone.
+    pub fn autoscaled(mut self, resource: &str) -> Self {
+        self.setup.autoscaled.push(resource.to_owned());
+        self
+    }
+
+    /// Whether writes that change nothing are a fault when there is nothing to do, as if an operator applies everything
+    /// in each run. Off by default: a report then notes them.
+    pub fn frugal(mut self, frugal: bool) -> Self {
+        self.setup.frugal = frugal;
+        self
+    }
+
+    /// Tries this many seeds with some plans each, drawn by the seed, in place of one seed with all plans. It shows that
+    /// a verdict is no matter of luck. 0, which is the default, is one seed with all plans. `HOMEOSTAT_SEEDS` does the
+    /// same without a change of the test.
+    pub fn seeds(mut self, seeds: u64) -> Self {
+        self.setup.seeds = seeds;
+        self
+    }
+
     /// How many plans run at once. As many as the machine has cores by default.
     pub fn threads(mut self, threads: usize) -> Self {
         self.setup.threads = threads;
@@ -281,9 +315,24 @@ impl<X: Send + Sync + 'static> Scenario<X> {
         self
     }
 
+    /// The folder into which the report goes as text and as JSON, with the whole log of the reference and of each fault.
+    pub fn save_to(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.setup.save = Some(folder.into());
+        self
+    }
+
     /// Runs the reference and all plans.
+    ///
+    /// The environment can say it otherwise than the test: `HOMEOSTAT_REPLAY`, `HOMEOSTAT_SEED`, `HOMEOSTAT_SEEDS`,
+    /// `HOMEOSTAT_BUDGET`, and `HOMEOSTAT_SAVE`, the folder into which the report goes with the whole log of each
+    /// fault. `homeostat check` sets them.
     #[must_use]
-    pub fn check(self) -> Report {
+    pub fn check(mut self) -> Report {
+        let told = Told::by_environment();
+        let folder = told.apply(&mut self.setup);
+        if let Err(error) = folder {
+            self.mistaken(error);
+        }
         if let Some(mistake) = self.mistake() {
             let mut report = Report::new(self.setup.seed);
             report.error = Some(mistake);

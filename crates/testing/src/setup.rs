@@ -4,7 +4,7 @@ use crate::state::State;
 use futures::{future::LocalBoxFuture, stream::LocalBoxStream};
 use kube::Client;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 /// What a controller tells of a run.
 pub(crate) type Outcome = Result<String, String>;
@@ -48,5 +48,15 @@ pub(crate) struct Setup<X> {
     pub(crate) threads: usize,
     /// The only checks that are done, by the names of their detectors; all if it is empty.
     pub(crate) only: Vec<String>,
+    /// Kinds of plans and oracles that are left out.
+    pub(crate) without: Vec<String>,
+    /// Resources whose replicas are an autoscaler's.
+    pub(crate) autoscaled: Vec<String>,
+    /// Whether writes without an effect are a fault.
+    pub(crate) frugal: bool,
+    /// How many seeds are tried with some plans each, in place of one with all.
+    pub(crate) seeds: u64,
     pub(crate) replay: Option<String>,
+    /// The folder into which reports go.
+    pub(crate) save: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! What one run of a scenario has left.
 
 use crate::{
+    address::Address,
     log::{Actor, Change, Effect, Entry, Event},
     object::ObjectId,
     plan::Plan,
@@ -94,6 +95,34 @@ impl Trace {
         self.entries_of(end)
             .iter()
             .filter(|entry| entry.is_operators_write())
+    }
+
+    /// The operator's writes in a part that succeeded without an effect, with how many of each there were.
+    pub(crate) fn vain_writes(&self, end: &End) -> BTreeMap<String, usize> {
+        let requests = self.entries_of(end).iter().filter_map(Entry::request);
+        let in_vain = requests.filter(|request| {
+            let succeeded = request.status.is_some_and(|status| status < 300);
+            request.actor == Actor::Operator
+                && Address::is_write(request.verb)
+                && succeeded
+                && request.injected.is_none()
+                && request.changes.is_empty()
+                && !request.query.contains("dryRun")
+                && !is_passing(&request.object)
+                // A review asks a question.
+                && !request.object.resource.ends_with(".authorization.k8s.io")
+                && !request.object.resource.ends_with(".authentication.k8s.io")
+        });
+        let mut counts = BTreeMap::new();
+        for request in in_vain {
+            let (verb, object) = (request.verb, &request.object);
+            let sub = request.subresource.as_str();
+            let slash = if sub.is_empty() { "" } else { "/" };
+            *counts
+                .entry(format!("{verb} {object}{slash}{sub}"))
+                .or_default() += 1;
+        }
+        counts
     }
 
     /// The longest time between two writes in a part, from its beginning on.

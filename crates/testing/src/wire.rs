@@ -47,6 +47,9 @@ const MOST_WRITES: u32 = 400;
 /// How much later each message of a watch that lags arrives.
 const LAG: Duration = Duration::from_secs(7);
 
+/// How long a watch that tells in batches keeps what it has.
+const BATCH: Duration = Duration::from_secs(20);
+
 /// The connection. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Wire(Arc<Inner>);
@@ -382,12 +385,17 @@ impl Wire {
         if address.is_watch() {
             let lags =
                 matches!(&self.0.plan, Plan::Lag(resource) if *resource == address.object.resource);
+            let batches = matches!(
+                &self.0.plan,
+                Plan::Batched(resource) if *resource == address.object.resource
+            );
             let waits = process.snapshot.is_some();
             let watched = Watched {
                 recorder: self.0.recorder.clone(),
                 process: Arc::clone(process),
                 resource: address.object.resource.clone(),
                 lag: lags.then_some(LAG),
+                batch: batches.then_some(BATCH),
                 goes_on: waits.then(|| self.0.goes_on.subscribe()),
             };
             return answer.map(|body| watched.body(body));

@@ -208,7 +208,7 @@ impl<X: Send + Sync + 'static> World<X> {
         // What these plans do is against any property by itself.
         let breaks = matches!(
             self.plan,
-            Plan::Lose(_) | Plan::Edit(_) | Plan::DeleteNamespace(_)
+            Plan::Lose(_) | Plan::Edit(_) | Plan::Scaled(_) | Plan::DeleteNamespace(_)
         );
         if breaks || self.setup.invariants.is_empty() {
             return;
@@ -287,7 +287,12 @@ impl<X: Send + Sync + 'static> World<X> {
     fn goes_through_deletion(&self) -> bool {
         matches!(
             self.plan,
-            Plan::Nothing | Plan::Request(..) | Plan::Lag(_) | Plan::LateCollector | Plan::Stale(_)
+            Plan::Nothing
+                | Plan::Request(..)
+                | Plan::Lag(_)
+                | Plan::Batched(_)
+                | Plan::LateCollector
+                | Plan::Stale(_)
         )
     }
 

@@ -7,7 +7,7 @@ use crate::{
     plan::Plan,
     trace::Part,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -66,6 +66,7 @@ impl<X: Send + Sync + 'static> World<X> {
             }
             Plan::Lose(object) => self.lose(object).await,
             Plan::Edit(object) => self.edit(object).await,
+            Plan::Scaled(object) => self.scale(object).await,
             Plan::Foreign => {
                 self.foreign().await;
                 return;
@@ -79,6 +80,7 @@ impl<X: Send + Sync + 'static> World<X> {
             | Plan::Missed(_)
             | Plan::Direct
             | Plan::Lag(_)
+            | Plan::Batched(_)
             | Plan::LateCollector => self.fired = false,
         }
         self.end(Part::Probe, "the checker's turn", from).await;
@@ -130,6 +132,33 @@ impl<X: Send + Sync + 'static> World<X> {
                 self.fired = true;
                 return;
             }
+        }
+    }
+
+    /// An autoscaler says how many replicas there are, and the operator starts anew.
+    async fn scale(&mut self, object: &str) {
+        self.fired = false;
+        let Some(child) = self.child(object) else {
+            return;
+        };
+        let replicas = child["spec"]["replicas"].as_i64().unwrap_or(1) + 2;
+        let scale = json!({ "spec": { "replicas": replicas } });
+        if self.hand.scale(&child, &scale).await.is_err() {
+            return;
+        }
+        self.fired = true;
+        self.recorder
+            .deed(format!("an autoscaler scales {object} to {replicas}"));
+        self.settle(None).await;
+        self.hand.annotate(&self.setup.given).await;
+        self.restart(Duration::from_secs(2), None).await;
+        self.settle(None).await;
+        let found = self.child(object).unwrap_or_default();
+        let found = &found["spec"]["replicas"];
+        if *found != replicas {
+            self.remarks.push(format!(
+                "{object}: spec.replicas is {found}, and an autoscaler has set {replicas}"
+            ));
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) const CASES: &[Case] = &[
         f2,
     )
     .steps(RESIZE),
+    Case::new("F3 replicas that an autoscaler has", "FIGHT", f3).autoscaled(),
+    Case::new("H27 everything is applied in each run", "NOP", h27).frugal(),
     Case::new("D2 a merge patch drops others' finalizers", "FIGHT", d2),
     Case::new(
         "D3 a finalizer for an object that is being deleted",
@@ -229,6 +231,38 @@ fn one_is_there(state: &State) -> Result<(), String> {
 fn v1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
     async move {
         if !h.is_faulty() {
+            h.apply_map(&t, "node", json!({ "k": "v" })).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+fn f3(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let labels = json!({ "app": "a" });
+        let containers = json!([{ "name": "app", "image": "app:1" }]);
+        let template =
+            json!({ "metadata": { "labels": labels }, "spec": { "containers": containers } });
+        let mut spec = json!({ "selector": { "matchLabels": labels }, "template": template });
+        if h.is_faulty() {
+            spec["replicas"] = json!(1);
+        }
+        let body = json!({ "metadata": { "name": "web" }, "spec": spec });
+        h.apply::<Deployment>(&t, body).await?;
+        done()
+    }
+    .boxed()
+}
+
+fn h27(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let live = h.map("node").await?;
+        let is_there = live.is_some_and(|live| {
+            live.data
+                .is_some_and(|data| data.get("k").is_some_and(|value| value == "v"))
+        });
+        if h.is_faulty() || !is_there {
             h.apply_map(&t, "node", json!({ "k": "v" })).await?;
         }
         done()

@@ -109,6 +109,10 @@ pub(crate) struct Case {
     pub(crate) trusting: bool,
     /// A property that holds always.
     pub(crate) always: Option<Property>,
+    /// Whether an autoscaler has the replicas of the deployments.
+    pub(crate) autoscaled: bool,
+    /// Whether writes in vain count.
+    pub(crate) frugal: bool,
 }
 
 /// The finalizer of the samples.
@@ -127,6 +131,8 @@ impl Case {
             blind: false,
             trusting: false,
             always: None,
+            autoscaled: false,
+            frugal: false,
         }
     }
 
@@ -150,6 +156,16 @@ impl Case {
         self
     }
 
+    pub(crate) const fn autoscaled(mut self) -> Self {
+        self.autoscaled = true;
+        self
+    }
+
+    pub(crate) const fn frugal(mut self) -> Self {
+        self.frugal = true;
+        self
+    }
+
     pub(crate) const fn always(mut self, holds: Property) -> Self {
         self.always = Some(holds);
         self
@@ -168,6 +184,10 @@ impl Case {
             let spec: Value = serde_json::from_str(step).unwrap();
             scenario = scenario.step(step, move |client| patch_spec(client, spec.clone()));
         }
+        if self.autoscaled {
+            scenario = scenario.autoscaled("deployments.apps");
+        }
+        scenario = scenario.frugal(self.frugal);
         if self.cloud {
             scenario = scenario.ledger(Cloud::shown);
         }
@@ -180,11 +200,17 @@ impl Case {
 
 async fn patch_spec(client: Client, spec: Value) -> kube::Result<()> {
     let things: Api<Thing> = Api::default_namespaced(client);
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    things
-        .patch("a", &PatchParams::default(), &patch)
-        .await
-        .map(drop)
+    // A list is of changes shortly after each other.
+    let changes = match spec {
+        Value::Array(changes) => changes,
+        change => vec![change],
+    };
+    for change in changes {
+        let patch = Patch::Merge(json!({ "spec": change }));
+        things.patch("a", &PatchParams::default(), &patch).await?;
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    }
+    Ok(())
 }
 
 fn run(

@@ -11,6 +11,7 @@ mod crashes;
 mod fields;
 mod kit;
 mod loops;
+mod mutations;
 mod unseen;
 
 use homeostat_testing::{Plan, log::Timeline};
@@ -64,6 +65,15 @@ fn judge(case: Case) -> Verdict {
     if !twin.is_sound() {
         lines.push(format!("FALSE ALARM:\n{twin}"));
     }
+    // With `EVIDENCE=1`, what finds it: the table of mutations.rs is made from that.
+    if std::env::var("EVIDENCE").is_ok() {
+        for (detector, kind, faults) in faulty.evidence() {
+            lines.push(format!(
+                "EVIDENCE\t{}\t{detector}\t{kind}\t{faults:?}",
+                case.name
+            ));
+        }
+    }
     let text = lines.join("\n");
     Verdict {
         is_caught,
@@ -101,6 +111,19 @@ fn each_mistake_is_caught_and_no_twin_is_accused() {
         .count();
     println!("caught {caught} of {all}, false alarms {alarms} of {all}");
     assert_eq!((caught, alarms), (all, 0), "the report above says which");
+}
+
+/// Each twin with other seeds, and with plans that each seed draws. `CATALOGUE_SEEDS` says how many seeds.
+#[test]
+fn no_seed_accuses_a_twin() {
+    let seeds = std::env::var("CATALOGUE_SEEDS").ok();
+    let seeds: u64 = seeds.map_or(1, |text| text.parse().unwrap());
+    for case in cases() {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let scenario = case.scenario(Side::Twin).seed(2).seeds(seeds);
+        let report = scenario.threads(threads).check();
+        assert!(report.is_sound(), "{}:\n{report}", case.name);
+    }
 }
 
 #[test]

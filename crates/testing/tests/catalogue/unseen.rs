@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = &[
         u2,
     )
     .steps(SMALLER),
+    Case::new("U3 a state that passes must be seen", "UNOBS", u3).steps(BRIEFLY),
     Case::new("U5 external resource without a finalizer", "LEAK", u5).cloud(),
     Case::new(
         "U7 cleaned up only if the object was seen before",
@@ -37,6 +38,7 @@ pub(crate) const CASES: &[Case] = &[
 
 const OFF: &[&str] = &[r#"{ "mode": "off" }"#];
 const OTHER_MODE: &[&str] = &[r#"{ "mode": "other" }"#];
+const BRIEFLY: &[&str] = &[r#"[{ "size": "2", "mode": "maintenance" }, { "mode": "on" }]"#];
 const SMALLER: &[&str] = &[r#"{ "size": "3" }"#, r#"{ "size": "2" }"#];
 
 fn s1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
@@ -243,6 +245,26 @@ fn u10(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
 fn u11(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
     async move {
         h.apply_map(&t, "node", json!({ "k": "v" })).await?;
+        done()
+    }
+    .boxed()
+}
+
+/// The size is only followed in maintenance, and when the process begins.
+fn u3(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        if is_deleting(&t) {
+            return done();
+        }
+        let size = t.spec.size.as_str();
+        let uid = t.uid().unwrap_or_default();
+        let is_first = h.recall(&uid).is_none();
+        let follows = is_first || t.spec.mode.as_deref() == Some("maintenance");
+        let live = h.map("volume").await?;
+        if live.is_none() || follows || !h.is_faulty() {
+            h.apply_map(&t, "volume", json!({ "size": size })).await?;
+        }
+        h.remember(&uid, "seen");
         done()
     }
     .boxed()
