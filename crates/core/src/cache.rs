@@ -144,6 +144,23 @@ impl<K: Ord + Clone, V: Versioned + Clone> Cache<K, V> {
         }
     }
 
+    /// The running list shows an object in a version that `is_it` may know as the one that is here: then it stays as
+    /// it is. The same as [`stage`](Cache::stage) of that version, for those who have it not at hand. False if nothing
+    /// was taken in.
+    pub fn confirm<Q>(&mut self, key: &Q, is_it: impl FnOnce(&V) -> bool) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let entry = self.live.get_mut(key).filter(|_| self.listing);
+        let Some(entry) = entry.filter(|entry| is_it(&entry.value)) else {
+            return false;
+        };
+        entry.seen = self.round;
+        self.staged.remove(key);
+        true
+    }
+
     /// A list begins. One that is under way is given up.
     pub fn begin(&mut self) {
         self.round += 1;

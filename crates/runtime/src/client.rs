@@ -46,7 +46,6 @@ mod log;
 mod refused;
 mod request;
 mod run;
-mod scan;
 mod service;
 mod settings;
 mod sight;

@@ -92,6 +92,7 @@ mod progress;
 mod readable;
 mod recovery;
 pub mod reflector;
+mod scan;
 pub mod scheduler;
 mod signal;
 pub mod status;

@@ -3,7 +3,9 @@
 use super::detector::Count;
 use super::{Answer, Cause, Config, Finding, Incident, Object, Run, Verdict};
 use crate::time::Time;
-use std::collections::BTreeMap;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +29,8 @@ const FIRST_SWEEP: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Blind<K> {
     config: Config,
-    keys: BTreeMap<K, Beat>,
+    /// Never walked through but to drop some.
+    keys: HashMap<K, Beat, FxBuildHasher>,
     sweep: usize,
 }
 
@@ -62,13 +65,13 @@ struct Events {
 
 // === impl Blind ===
 
-impl<K: Ord + Clone> Blind<K> {
+impl<K: Hash + Eq + Clone> Blind<K> {
     /// Knows nothing yet.
     #[must_use]
     pub const fn new(config: Config) -> Self {
         Self {
             config,
-            keys: BTreeMap::new(),
+            keys: HashMap::with_hasher(FxBuildHasher),
             sweep: FIRST_SWEEP,
         }
     }
@@ -112,6 +115,14 @@ impl<K: Ord + Clone> Blind<K> {
     pub fn finished(&mut self, now: Time, key: &K, run: &Run) -> Answer {
         let beat = self.keys.get_mut(key);
         beat.map_or_else(Answer::default, |beat| beat.take(now, run, &self.config))
+    }
+
+    /// The same as [`finished`](Self::finished) for a run that somebody wanted, or nobody knows why it was: whatever
+    /// causes it has besides, it is no loop.
+    pub fn wanted(&mut self, now: Time, key: &K, after: Option<Duration>) {
+        if let Some(beat) = self.keys.get_mut(key) {
+            beat.wanted(now, after, &self.config);
+        }
     }
 
     /// How many keys are looked at now, and those that have not been looked through since they came to rest.
@@ -164,10 +175,7 @@ impl Beat {
         let is_event = |cause: &Cause| matches!(cause, Cause::Own | Cause::Foreign(_));
         let is_timer = |cause: &Cause| matches!(cause, Cause::Timer | Cause::Retry);
         if run.causes.is_empty() || !run.causes.iter().all(|it| is_event(it) || is_timer(it)) {
-            // Somebody wants it.
-            let since = self.since;
-            *self = Self::new(now, config);
-            (self.since, self.after) = (since, run.after);
+            self.wanted(now, run.after, config);
             return Answer::default();
         }
         if !at_once && run.causes.iter().any(is_timer) {
@@ -193,6 +201,12 @@ impl Beat {
         let time = config.damping.delay(self.delays, 0.0);
         answer.delay = Some(super::Delay { time, firm: false });
         answer
+    }
+
+    fn wanted(&mut self, now: Time, after: Option<Duration>, config: &Config) {
+        let since = self.since;
+        *self = Self::new(now, config);
+        (self.since, self.after) = (since, after);
     }
 
     /// Counts from the start, and to twice as many if that took a delay to find out.

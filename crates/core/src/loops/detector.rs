@@ -156,6 +156,13 @@ impl<K: Ord + Clone> Detector<K> {
         self.vain.forget(key);
     }
 
+    /// Whether the runs of a key are being counted. A run of any other key that wrote nothing need not be
+    /// [told](Self::finished).
+    #[must_use]
+    pub fn counts(&self, key: &K) -> bool {
+        self.keys.contains_key(key)
+    }
+
     /// The loop that a key is in, if one was found.
     #[must_use]
     pub fn incident(&self, now: Time, key: &K) -> Option<&Arc<Incident>> {

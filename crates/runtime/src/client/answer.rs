@@ -3,10 +3,8 @@
 //! Answers are read from their beginning, and only as far as what matters: an object's kind and
 //! metadata come before its contents. Of these and of the metadata, what does not matter is stepped over.
 
-use super::{
-    scan::{Elements, Members},
-    texts::Part,
-};
+use super::texts::Part;
+use crate::scan::{Elements, Members};
 use memchr::memchr;
 use std::borrow::Cow;
 

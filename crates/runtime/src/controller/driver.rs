@@ -3,6 +3,7 @@
 //!
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
+mod at_once;
 mod duty;
 mod life;
 mod loops;
@@ -13,6 +14,7 @@ mod triggers;
 mod writes;
 
 use self::{
+    at_once::AtOnce,
     life::Life,
     loops::Loops,
     reads::Reads,
@@ -70,6 +72,10 @@ const RESULTS: usize = 1024;
 const WEDGED: Duration = Duration::from_secs(60);
 /// How many events are handled before the reader of the stream gets a result that is there.
 const EVENTS_PER_POLL: usize = 64;
+/// How many results are handed out one after the other before it is looked what has happened meanwhile.
+const RESULTS_PER_LOOK: usize = 64;
+/// After how long it is looked at the latest.
+const LOOK: Duration = Duration::from_micros(100);
 /// How many events are handled before the tasks next to this one get their turn. Reconcilers that ask to run again
 /// at once, and ever so often, give reason enough never to pause.
 const EVENTS_PER_TURN: usize = 64;
@@ -163,6 +169,11 @@ where
     outboxes: Vec<Arc<dyn client::Outbox>>,
     /// When the queue wants to be asked again.
     wake: Option<Time>,
+    /// Whether more could start, and others go first.
+    more: bool,
+    at_once: AtOnce,
+    /// When it was last looked what has happened, and how many results were handed out since.
+    looked: (Instant, usize),
     /// Whether it was told to stop.
     closing: bool,
     /// When runs are cancelled, once the controller stops.
@@ -178,7 +189,8 @@ where
 /// What is known of a run that is under way.
 struct Active<K> {
     obj: Arc<K>,
-    baseline: Baseline,
+    /// The desired state that is known of the object since the run began, if it is another one than it began with.
+    baseline: Option<Baseline>,
     run: Arc<client::Run>,
     started: Time,
     causes: Causes<Cause>,
@@ -288,6 +300,9 @@ where
             results: VecDeque::new(),
             outboxes,
             wake: None,
+            more: false,
+            at_once: AtOnce::default(),
+            looked: (origin, RESULTS_PER_LOOK),
             closing: false,
             deadline: None,
             handled: 0,
@@ -301,7 +316,8 @@ where
 
     /// The controller's stream.
     pub(super) fn into_stream(self) -> impl Stream<Item = Item<K, Fut::Error, Q>> {
-        stream::unfold(self, |mut driver| async move {
+        // In a box, because each item moves it out of the stream and back.
+        stream::unfold(Box::new(self), |mut driver| async move {
             let Some(item) = driver.next_item().await else {
                 driver.tell_stopped();
                 return None;
@@ -315,10 +331,19 @@ where
     /// Every call does all the work that is there before it returns a result, so a reader that
     /// comes rarely slows down the start of runs as little as possible.
     async fn next_item(&mut self) -> Option<Item<K, Fut::Error, Q>> {
+        let (looked, handed_out) = &mut self.looked;
+        if *handed_out < RESULTS_PER_LOOK
+            && looked.elapsed() < LOOK
+            && let Some(item) = self.results.pop_front()
+        {
+            *handed_out += 1;
+            return Some(item);
+        }
         self.take_turns().await;
+        let handled = self.handled;
         for _ in 0..EVENTS_PER_POLL {
             self.start_due();
-            if self.is_over() {
+            if self.is_over() || self.handled >= handled + EVENTS_PER_POLL {
                 break;
             }
             let Some(event) = self.next_event().now_or_never() else {
@@ -328,9 +353,13 @@ where
         }
         loop {
             if let Some(item) = self.results.pop_front() {
+                self.looked = (Instant::now(), 1);
                 return Some(item);
             }
             self.start_due();
+            if !self.results.is_empty() {
+                continue;
+            }
             if self.is_over() {
                 self.flush().await;
                 return None;
@@ -360,7 +389,8 @@ where
     /// Whether nothing runs and nothing will, once what is due was started.
     fn is_over(&self) -> bool {
         let waits = self.reads.are_awaited() && !self.closing && self.queue.counts().is_busy();
-        self.runs.is_empty() && self.intake.is_none() && self.wake.is_none() && !waits
+        let rests = self.wake.is_none() && !self.more;
+        self.runs.is_empty() && self.intake.is_none() && rests && !waits
     }
 
     async fn next_event(&mut self) -> Event<Fut::Error, Q> {
@@ -406,6 +436,7 @@ where
             () = covers.listener.moved(), if self.writes.are_awaited() => Event::CacheMoved,
             () = bell.heard() => Event::CacheMoved,
             () = sleep_until(long), if waits && !self.closing => Event::WaitIsLong,
+            () = std::future::ready(()), if self.more => Event::Woken,
         }
     }
 

@@ -5,6 +5,7 @@ use super::{
     cover::{self, Unseen},
     meter::Meter,
     reason::{Cause, describe},
+    recent::{Recent, Renew},
 };
 use crate::{client::Write, reflector::ObjectKey};
 use homeostat_core::{
@@ -13,7 +14,7 @@ use homeostat_core::{
     time::Time,
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -108,19 +109,14 @@ pub(super) struct Histories {
     meter: Arc<Meter>,
 }
 
-#[derive(Default)]
 struct State {
     /// When the controller's time began.
     origin: Option<Instant>,
-    objects: BTreeMap<ObjectKey, History>,
-    /// The objects in the order in which they were touched last.
-    order: BTreeMap<u64, ObjectKey>,
-    touches: u64,
+    objects: Recent<ObjectKey, History>,
 }
 
 #[derive(Default)]
 struct History {
-    touched: u64,
     /// When the run that is under way started.
     running: Option<Time>,
     runs: VecDeque<Record>,
@@ -187,7 +183,7 @@ impl Histories {
 
     /// A run of `key` has started.
     pub(super) fn started(&self, key: &ObjectKey, now: Time) {
-        self.lock().touch(key).running = Some(now);
+        self.lock().objects.touch(key).running = Some(now);
     }
 
     /// Nothing runs for `key`, and nothing is planned: the object is gone, or the controller stops.
@@ -214,7 +210,7 @@ impl Histories {
             error.truncate(cut.unwrap_or(0));
         }
         let mut state = self.lock();
-        let history = state.touch(key);
+        let history = state.objects.touch(key);
         history.running = None;
         history.standing = standing;
         if history.runs.len() == RUNS {
@@ -241,7 +237,7 @@ impl Histories {
     /// A loop was found.
     pub(super) fn reported(&self, key: &ObjectKey, incident: Arc<Incident>) {
         self.counters.reported();
-        self.lock().touch(key).incident = Some(incident);
+        self.lock().objects.touch(key).incident = Some(incident);
     }
 
     /// The wait of `key` for caches is over.
@@ -286,26 +282,29 @@ impl Histories {
 
 // === impl State ===
 
-impl State {
-    fn touch(&mut self, key: &ObjectKey) -> &mut History {
-        let Self {
-            objects,
-            order,
-            touches,
-            origin: _,
-        } = self;
-        *touches += 1;
-        if let Some(history) = objects.get(key) {
-            order.remove(&history.touched);
-        } else if objects.len() == OBJECTS
-            && let Some((_, oldest)) = order.pop_first()
-        {
-            objects.remove(&oldest);
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            origin: None,
+            objects: Recent::new(OBJECTS),
         }
-        order.insert(*touches, key.clone());
-        let history = objects.entry(key.clone()).or_default();
-        history.touched = *touches;
-        history
+    }
+}
+
+// === impl History ===
+
+impl Renew for History {
+    fn renew(&mut self) {
+        let Self {
+            running,
+            runs,
+            standing,
+            incident,
+        } = self;
+        *running = None;
+        runs.clear();
+        *standing = Standing::default();
+        *incident = None;
     }
 }
 
@@ -510,7 +509,9 @@ mod tests {
             wait_ended: None,
         };
         histories.finished(&key, record, Standing::default());
-        let kept = &histories.lock().objects[&key].runs[0].writes.capacity();
+        let kept = &histories.lock().objects.get(&key).unwrap().runs[0]
+            .writes
+            .capacity();
         assert_eq!(*kept, WRITES);
         let told = &histories.explain(&key).runs[0];
         assert_eq!(

@@ -16,6 +16,7 @@ mod meter;
 mod readiness;
 mod ready_condition;
 mod reason;
+mod recent;
 mod relation;
 mod scope;
 mod service;

@@ -315,12 +315,16 @@ where
         let store = writer.as_reader();
         let status = Arc::clone(store.status());
         let progress = store.progress();
+        let reading = watcher::Reading {
+            managed_fields,
+            known: Some(known(store.clone())),
+        };
         let (label, cover) = watched(&api, &config, Arc::new(store), progress.clone());
         let mut synced = false;
         let covers = Arc::clone(covers);
         let is_of_use =
             move |signal: &Signal| !matches!(signal, Signal::Passed(_)) || !covers.are_tracked();
-        let observations = watcher::observe(api, config, progress);
+        let observations = watcher::observe_with(api, config, progress, reading);
         let signals = observations.flat_map(move |observation| {
             let signals = match observation {
                 Observation::Opened => {
@@ -340,7 +344,7 @@ where
                 Observation::Item(Ok(event)) => {
                     let listed = matches!(event, watcher::Event::InitDone);
                     let priority = priority(synced);
-                    let changes = writer.take_in(slim(event, managed_fields));
+                    let changes = writer.take_in(event);
                     let mut signals: Vec<_> = changes
                         .filter_map(|change| signal(change, filter.as_deref(), priority, !listed))
                         .filter(&is_of_use)
@@ -361,6 +365,23 @@ where
             signals: signals.boxed(),
         }
     }
+}
+
+/// Whether a store has what a list shows, so that it need not be decoded again.
+fn known<K>(store: Store<K>) -> watcher::Known
+where
+    K: Resource + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    Box::new(move |outline| {
+        let (uid, version) = (outline.uid, outline.resource_version);
+        match (uid, version) {
+            (Some(uid), Some(version)) => {
+                store.confirm(outline.namespace, outline.name, uid, version)
+            }
+            (None, _) | (_, None) => false,
+        }
+    })
 }
 
 /// What a watch is called, and the cache that it fills.

@@ -1,17 +1,17 @@
 //! Namespace and name: what tells the objects of one type apart.
 
 use super::{Lookup, ObjectRef, ObjectRefExtra};
-use std::{borrow::Borrow, cmp::Ordering, fmt};
+use std::{borrow::Borrow, cmp::Ordering, fmt, sync::Arc};
 
 /// Namespace and name of an object, ordered by them. The empty namespace is the cluster.
 ///
 /// Every map of a controller is ordered by these, so they are one text: a comparison looks at one place
-/// in memory.
+/// in memory. Clones share it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ObjectKey {
     /// Namespace, [`SEPARATOR`], name. Their order is that of the texts, since the separator comes before
     /// every character of a name.
-    text: Box<str>,
+    text: Arc<str>,
     namespace: usize,
 }
 
@@ -34,7 +34,7 @@ impl ObjectKey {
         text.push_str(SEPARATOR);
         text.push_str(name);
         Self {
-            text: text.into_boxed_str(),
+            text: text.into(),
             namespace: namespace.len(),
         }
     }

@@ -619,6 +619,17 @@ where
         find(namespace).or_else(|| (!namespace.is_empty()).then(|| find(""))?)
     }
 
+    /// Takes in that the running list shows an object in this version. True if that is the one which is here.
+    pub(crate) fn confirm(&self, namespace: &str, name: &str, uid: &str, version: &str) -> bool {
+        let named = (namespace, name);
+        let is_it = |obj: &Snapshot<K>| {
+            obj.0.resource_version().as_deref() == Some(version)
+                && obj.0.uid().as_deref() == Some(uid)
+        };
+        let mut state = self.shared.write();
+        state.objects.confirm(&named as &dyn Named, is_it)
+    }
+
     /// The object with exactly this key.
     pub(crate) fn get_key(&self, key: &ObjectKey) -> Option<Arc<K>> {
         self.shared

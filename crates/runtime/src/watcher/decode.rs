@@ -5,6 +5,7 @@
 //! an object that does not fit is read afterwards.
 
 use super::{
+    outline::{Outlined, Reading, without},
     size,
     source::{Failure, Trouble},
 };
@@ -16,7 +17,7 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_json::value::RawValue;
-use std::{any::TypeId, borrow::Cow, collections::BTreeMap, vec};
+use std::{any::TypeId, borrow::Cow, collections::BTreeMap, str, vec};
 
 /// An object, or what is known of one that does not fit its type.
 pub(super) type Decoded<K> = Result<K, Box<Unfit>>;
@@ -160,21 +161,24 @@ impl Page {
         })
     }
 
-    /// The next object; `None` after the last.
-    pub(super) fn next<K>(&mut self) -> Option<Decoded<K>>
+    /// The next object that is not known as it is; `None` after the last.
+    pub(super) fn next<K>(&mut self, reading: &Reading) -> Option<Decoded<K>>
     where
         K: Resource + DeserializeOwned,
     {
-        let item = self.items.next()?;
+        let Self { items, types, .. } = self;
+        let mut outlined = items.map(|item| (reading.outline(&item), item));
+        let (slim, item) = outlined.find(|(outlined, _)| !matches!(outlined, Outlined::Known))?;
         // Only types that are made for any kind have a place for what the list says.
         let any_kind = TypeId::of::<K::DynamicType>() != TypeId::of::<()>();
-        let decoded = match &self.types {
-            Some(types) if any_kind => object(&types.put_into(&item)),
-            Some(_) | None => object(&item),
+        let decoded = match (types.as_ref(), slim) {
+            (Some(types), _) if any_kind => object(&reading.part(&types.put_into(&item))),
+            (_, Outlined::Without(range)) => object(&without(&item, range)),
+            (_, Outlined::Known | Outlined::Whole) => object(&item),
         };
         Some(decoded.map_err(|mut unfit| {
             if unfit.kind.is_none() {
-                unfit.kind = self.types.as_ref().map(|types| types.kind.clone());
+                unfit.kind = types.as_ref().map(|types| types.kind.clone());
             }
             unfit
         }))
@@ -215,10 +219,13 @@ pub(super) fn is_begun(text: &[u8]) -> bool {
 }
 
 /// Reads a line of a watch.
-pub(super) fn line<K>(line: &[u8]) -> Result<Line<K>, Trouble>
+pub(super) fn line<K>(line: &[u8], reading: &Reading) -> Result<Line<K>, Trouble>
 where
     K: Resource + DeserializeOwned,
 {
+    if let Some(said) = usual(line, reading) {
+        return Ok(said);
+    }
     let event: RawEvent<'_> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(error) => {
@@ -231,8 +238,8 @@ where
     };
     let object = event.object.get().as_bytes();
     match &*event.r#type {
-        "ADDED" | "MODIFIED" => changed(Change::Applied, object),
-        "DELETED" => changed(Change::Deleted, object),
+        "ADDED" | "MODIFIED" => changed(Change::Applied, object, reading),
+        "DELETED" => changed(Change::Deleted, object, reading),
         "BOOKMARK" => {
             let Bookmark { metadata } =
                 serde_json::from_slice(object).map_err(|error| malformed("a bookmark", &error))?;
@@ -254,11 +261,33 @@ where
     }
 }
 
-fn changed<K>(change: Change, bytes: &[u8]) -> Result<Line<K>, Trouble>
+/// Reads a line as servers write nearly all of them, which saves to look for the end of the object.
+fn usual<K>(line: &[u8], reading: &Reading) -> Option<Line<K>>
 where
     K: Resource + DeserializeOwned,
 {
-    let decoded = object(bytes);
+    let event = line.trim_ascii().strip_prefix(b"{\"type\":\"")?;
+    let object = event.strip_suffix(b"}")?;
+    for (kind, change) in [
+        (&b"MODIFIED\",\"object\":"[..], Change::Applied),
+        (b"ADDED\",\"object\":", Change::Applied),
+        (b"DELETED\",\"object\":", Change::Deleted),
+    ] {
+        if let Some(object) = object.strip_prefix(kind) {
+            let object: K = decode(&reading.part(object)).ok()?;
+            let has_version = object.meta().resource_version.as_ref();
+            has_version.filter(|version| !version.is_empty())?;
+            return Some(Line::Object(change, Ok(object)));
+        }
+    }
+    None
+}
+
+fn changed<K>(change: Change, bytes: &[u8], reading: &Reading) -> Result<Line<K>, Trouble>
+where
+    K: Resource + DeserializeOwned,
+{
+    let decoded = object(&reading.part(bytes));
     if version(&decoded).is_empty() {
         return Err(Trouble::Malformed(
             "an object has no resourceVersion".to_owned(),
@@ -291,8 +320,16 @@ pub(super) fn same_object<K: Resource>(a: &Decoded<K>, b: &Decoded<K>) -> bool {
 }
 
 fn object<K: DeserializeOwned>(bytes: &[u8]) -> Decoded<K> {
+    decode(bytes).map_err(|error| Box::new(unfit::<K>(bytes, &error)))
+}
+
+/// Decodes an object. Looking at all its bytes once tells more cheaply that they are text than each string by itself.
+fn decode<K: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<K> {
     size::note(bytes.len());
-    serde_json::from_slice(bytes).map_err(|error| Box::new(unfit::<K>(bytes, &error)))
+    match str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(bytes),
+    }
 }
 
 /// Looks for the place where an object does not fit.

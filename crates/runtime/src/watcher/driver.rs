@@ -7,6 +7,7 @@ use super::{
     event::Event,
     lines::Lines,
     origin::Origin,
+    outline::Reading,
     source::{Failure, Source, Trouble, is_cut, next_chunk},
 };
 use crate::{
@@ -33,6 +34,7 @@ pub(super) struct Driver<K> {
     /// Since when requests fail.
     failing_since: Option<Instant>,
     machine: Machine,
+    reading: Reading,
     random: fastrand::Rng,
     /// When this was first polled: the origin of the machine's time.
     origin: Option<Instant>,
@@ -112,6 +114,7 @@ where
             what,
             failing_since: None,
             machine,
+            reading: Reading::all(),
             random: fastrand::Rng::new(),
             origin: None,
             watch: None,
@@ -127,6 +130,11 @@ where
             progress: Some((progress, String::new())),
             ..self
         }
+    }
+
+    /// The same, and objects are read in this way.
+    pub(super) fn reading(self, reading: Reading) -> Self {
+        Self { reading, ..self }
     }
 
     /// All that happens, for ever.
@@ -226,7 +234,7 @@ where
         let Some(watch) = &mut self.watch else {
             return Happened::Closed;
         };
-        let read = timeout_at(deadline, watch.message()).await;
+        let read = timeout_at(deadline, watch.message(&self.reading)).await;
         match read {
             Err(_) => Happened::Failed(Trouble::Silent(rounded(patience)).into()),
             Ok(Err(trouble)) => Happened::Failed(trouble.into()),
@@ -364,7 +372,7 @@ where
             match self.ready.pop_front()? {
                 Ready::Observation(observation) => return Some(observation),
                 Ready::Page(mut page) => {
-                    if let Some(object) = page.next() {
+                    if let Some(object) = page.next(&self.reading) {
                         self.ready.push_front(Ready::Page(page));
                         let item = object.map(Event::InitApply);
                         let item =
@@ -404,7 +412,7 @@ where
 
 impl Watch {
     /// What the next line says, or the next lines if it takes several; `None` at the end.
-    async fn message<K>(&mut self) -> Result<Option<Line<K>>, Trouble>
+    async fn message<K>(&mut self, reading: &Reading) -> Result<Option<Line<K>>, Trouble>
     where
         K: Resource + DeserializeOwned,
     {
@@ -414,11 +422,11 @@ impl Watch {
                 return if begun.is_empty() {
                     Ok(None)
                 } else {
-                    decode::line(&begun).map(Some)
+                    decode::line(&begun, reading).map(Some)
                 };
             };
             if self.begun.is_empty() {
-                match decode::line(&line) {
+                match decode::line(&line, reading) {
                     Err(_) if decode::is_begun(&line) && line.len() < BEGUN_LIMIT => {
                         self.begun.extend_from_slice(&line);
                     }
@@ -432,7 +440,7 @@ impl Watch {
             let may_end = line.trim_ascii_end().ends_with(b"}");
             if may_end && !decode::is_begun(&self.begun) || self.begun.len() > BEGUN_LIMIT {
                 let whole = std::mem::take(&mut self.begun);
-                return decode::line(&whole).map(Some);
+                return decode::line(&whole, reading).map(Some);
             }
         }
     }

@@ -64,6 +64,7 @@ mod error;
 mod event;
 mod lines;
 mod origin;
+mod outline;
 mod size;
 mod source;
 #[cfg(test)]
@@ -80,6 +81,7 @@ use self::{driver::Driver, source::Source};
 pub(crate) use self::{
     driver::Observation,
     origin::{Heard, Origin, hear},
+    outline::{Known, Reading},
     size::measured,
     source::Target,
 };
@@ -121,6 +123,22 @@ where
     let origin = origin(&api, &watcher_config);
     let driver = Driver::new(Source::new(api, watcher_config), origin, machine);
     driver.telling(progress).observe()
+}
+
+/// The same as [`observe`], with objects that are read in another way.
+pub(crate) fn observe_with<K>(
+    api: Api<K>,
+    watcher_config: Config,
+    progress: Progress,
+    reading: Reading,
+) -> impl Stream<Item = Observation<K>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let machine = watcher_config.machine();
+    let origin = origin(&api, &watcher_config);
+    let driver = Driver::new(Source::new(api, watcher_config), origin, machine);
+    driver.telling(progress).reading(reading).observe()
 }
 
 /// What `api` gives access to. For people it is `deployments.apps in all namespaces`.

@@ -115,30 +115,32 @@ impl Loops {
         else {
             return Answer::default();
         };
-        let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
-        let own = Object {
-            kind: names.get(ended.kind),
-            namespace: namespace.map(|namespace| names.get(namespace)),
-            name: key.name().into(),
-        };
-        let timer = ended.timer.map(|timer| match timer {
-            Timer::Requeue => loops::Cause::Timer,
-            Timer::Retry => loops::Cause::Retry,
-        });
-        let causes = ended.causes.iter().map(|cause| tell_cause(cause, &own));
-        let causes = timer.into_iter().chain(causes).collect();
+        if writes.is_empty() && !detector.counts(key) {
+            // Most runs are like that, and are nothing to it.
+            let causes = || ended.causes.iter();
+            let asked = causes()
+                .any(|cause| matches!(cause.origin, Origin::Asked | Origin::Desired))
+                || ended.timer.is_none() && causes().next().is_none();
+            let mut answer = Answer::default();
+            match blind {
+                Some(blind) if asked => blind.wanted(ended.now, key, ended.after),
+                Some(blind) => {
+                    let run = tell_run(ended, names.object(key, ended.kind), Vec::new());
+                    answer = blind.finished(ended.now, key, &run);
+                }
+                None => {}
+            }
+            if let Some(incident) = &answer.report {
+                self.report(key, incident, &(ended.object)());
+            }
+            return answer;
+        }
         let mut told = Vec::with_capacity(writes.len());
+        let own = names.object(key, ended.kind);
         for write in writes {
             told.push(names.tell_write(write, &told, &own));
         }
-        let run = loops::Run {
-            started: ended.started,
-            causes,
-            object: own,
-            failed: ended.failed,
-            after: ended.after,
-            writes: told,
-        };
+        let run = tell_run(ended, own, told);
         let blind = blind.as_mut();
         let guess = blind.map(|blind| blind.finished(ended.now, key, &run));
         let mut answer = detector.finished(ended.now, key, &run);
@@ -168,6 +170,24 @@ impl Loops {
             secondary: None,
         };
         recorder.queue(&event, object);
+    }
+}
+
+/// A run for the detector.
+fn tell_run(ended: &Ended<'_>, own: Object, writes: Vec<loops::Write>) -> loops::Run {
+    let timer = ended.timer.map(|timer| match timer {
+        Timer::Requeue => loops::Cause::Timer,
+        Timer::Retry => loops::Cause::Retry,
+    });
+    let causes = ended.causes.iter().map(|cause| tell_cause(cause, &own));
+    let causes = timer.into_iter().chain(causes).collect();
+    loops::Run {
+        started: ended.started,
+        causes,
+        object: own,
+        failed: ended.failed,
+        after: ended.after,
+        writes,
     }
 }
 
@@ -204,6 +224,16 @@ impl Names {
             self.0.push(Arc::clone(&name));
         }
         name
+    }
+
+    /// The object of a key for the detector.
+    fn object(&mut self, key: &ObjectKey, kind: &str) -> Object {
+        let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
+        Object {
+            kind: self.get(kind),
+            namespace: namespace.map(|namespace| self.get(namespace)),
+            name: key.name().into(),
+        }
     }
 
     /// A write for the detector. Most runs write the same objects several times, or those that have the name of

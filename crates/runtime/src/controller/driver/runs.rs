@@ -22,7 +22,7 @@ use crate::{
 use futures::{TryFuture, TryFutureExt};
 use homeostat_core::{
     loops::Answer,
-    queue::{Causes, Next, Outcome, Priority, Run, State, Timer},
+    queue::{self, Causes, Next, Outcome, Priority, Run, State, Timer},
     time::Time,
 };
 use kube::{Resource, api::DynamicObject};
@@ -35,6 +35,9 @@ use tracing::{Instrument, info_span};
 /// A watch usually tells within milliseconds, and then this is void. It is long enough for a cache to
 /// know of the finalizer by then.
 const FOLLOW_UP: Duration = Duration::from_secs(1);
+
+/// How many runs may end where they are started before it is looked what else there is to do.
+const AT_ONCE: usize = 32;
 
 impl<K, Q, I, S, R, P, Ctx, Fut> Driver<K, Q, I, S, R, P, Ctx, Fut>
 where
@@ -51,6 +54,7 @@ where
     /// Starts all that is due, as far as the limits allow.
     pub(super) fn start_due(&mut self) {
         self.wake = None;
+        self.more = false;
         let is_open = self.unsynced.is_empty() && self.store.is_ready() && !self.awaits_stores();
         self.tell_gate(is_open);
         if !is_open {
@@ -70,6 +74,7 @@ where
 
     /// Starts all that may start, and says when there is more.
     fn start_runs(&mut self) -> Option<Time> {
+        let mut at_once = 0;
         // The beginning of a run may be what reads a store first.
         while self.results.len() < RESULTS && !self.awaits_stores() {
             let now = self.now();
@@ -78,8 +83,12 @@ where
             {
                 return Some(time);
             }
+            if at_once >= AT_ONCE {
+                self.more = true;
+                return None;
+            }
             match self.queue.next(now) {
-                Next::Run(run) => self.start_run(run),
+                Next::Run(run) => at_once += usize::from(self.start_run(now, run)),
                 Next::WaitUntil(time) => return Some(time),
                 Next::Idle => return None,
             }
@@ -106,16 +115,17 @@ where
         }
     }
 
-    fn start_run(&mut self, run: Run<ObjectKey, Cause>) {
+    /// Starts a run, and returns whether it is over.
+    fn start_run(&mut self, now: Time, run: Run<ObjectKey, Cause>) -> bool {
         let Run {
             key, causes, timer, ..
         } = run;
         let Some(obj) = self.store.get_key(&key) else {
-            return self.skip_run(&key, &causes);
+            self.skip_run(&key, &causes);
+            return true;
         };
-        let baseline = Baseline::of(&*obj);
         if let Some(seen) = self.failing.get_mut(&key) {
-            *seen = baseline;
+            *seen = Baseline::of(&*obj);
         }
         let span = info_span!(
             "reconciling object",
@@ -130,21 +140,17 @@ where
         let run = Arc::new(run.within(fence.clone()));
         let active = Active {
             obj: Arc::clone(&obj),
-            baseline,
+            baseline: None,
             run: Arc::clone(&run),
-            started: self.now(),
+            started: now,
             causes,
             timer,
             deferred: Vec::new(),
             span: span.clone(),
         };
         self.writes.begin(&key);
-        let now = self.now();
         self.loops.started(now, &key);
-        self.running.insert(key.clone(), active);
         self.outage.started(now, &key);
-        self.count_running(now);
-        self.histories.started(&key, now);
         if timer == Some(Timer::Retry) {
             self.histories.meter().retried();
         }
@@ -160,11 +166,51 @@ where
                 let future = TryFutureExt::into_future(future).instrument(span);
                 let future = client::in_run(run, future);
                 let guarded = Guarded::new(future, self.config.reconcile_timeout);
-                let run = self.spawn.spawn(guarded.within(fence));
-                self.runs.push(Running { key, run });
+                self.drive(now, key, active, guarded.within(fence))
             }
-            Err(panic) => self.finish(&key, Completion::Panicked(panic)),
+            Err(panic) => {
+                self.end_run(&key, active, Completion::Panicked(panic));
+                true
+            }
         }
+    }
+
+    /// Polls a run once if that may be all, and lets it go on in a task otherwise. Returns whether it is over.
+    fn drive(
+        &mut self,
+        now: Time,
+        key: ObjectKey,
+        active: Active<K>,
+        mut run: Guarded<InSpan<Fut>>,
+    ) -> bool {
+        if let Some(service) = &mut self.service {
+            // Whoever waits for the end of all runs waits for this one.
+            service.set_running(self.running.len() + 1);
+        }
+        match self.at_once.poll(&mut run) {
+            None => {
+                self.enter(now, &key, active);
+                let run = self.spawn.spawn(run);
+                self.runs.push(Running { key, run });
+                false
+            }
+            Some(Completion::Deposed) => {
+                self.enter(now, &key, active);
+                self.depose(&key);
+                true
+            }
+            Some(completion) => {
+                self.end_run(&key, active, completion);
+                true
+            }
+        }
+    }
+
+    /// Takes in that a run goes on.
+    fn enter(&mut self, now: Time, key: &ObjectKey, active: Active<K>) {
+        self.running.insert(key.clone(), active);
+        self.count_running(now);
+        self.histories.started(key, now);
     }
 
     /// Ends a run for an object that is gone (rule R9). If the key only has a namespace because
@@ -182,6 +228,7 @@ where
         }
     }
 
+    /// Ends a run that went on after its start.
     pub(super) fn finish(
         &mut self,
         key: &ObjectKey,
@@ -191,7 +238,7 @@ where
         let Some(active) = self.running.get_mut(key) else {
             return;
         };
-        let mut writes = active.run.take_writes();
+        let writes = active.run.take_writes();
         let deferred = std::mem::take(&mut active.deferred);
         client::note_outboxes(&mut self.outboxes, active.run.take_outboxes());
         self.writes.remember(key, &writes);
@@ -205,19 +252,49 @@ where
         let Some(active) = self.running.remove(key) else {
             return;
         };
+        self.count_running(now);
+        self.conclude(now, key, active, writes, completion);
+    }
+
+    /// Ends a run of which nobody has heard since its start.
+    fn end_run(
+        &mut self,
+        key: &ObjectKey,
+        active: Active<K>,
+        completion: Completion<Result<Action, Fut::Error>>,
+    ) {
+        self.handled += 1;
+        let writes = active.run.take_writes();
+        client::note_outboxes(&mut self.outboxes, active.run.take_outboxes());
+        self.writes.remember(key, &writes);
+        let now = self.now();
+        if let Some(until) = self.writes.await_caches(now, key, &writes) {
+            self.queue.close_gate(key, until);
+        }
+        self.count_running(now);
+        self.conclude(now, key, active, writes, completion);
+    }
+
+    /// Takes in how a run ended, which has written this.
+    fn conclude(
+        &mut self,
+        now: Time,
+        key: &ObjectKey,
+        active: Active<K>,
+        mut writes: Vec<Write>,
+        completion: Completion<Result<Action, Fut::Error>>,
+    ) {
         if let Some(store) = active.run.incomplete().cloned() {
             return self.finish_early(key, active, writes, &store);
         }
         let obj = Arc::clone(&active.obj);
         let reference = ObjectRef::from_obj_with(&*obj, self.dyntype.clone());
-        self.count_running(now);
         let followed = active.run.wants_another();
         let (outcome, item) = self.judge(&obj, reference, completion, followed);
         let tracked = active.run.requests() > 0;
         if tracked {
             self.writes.covers().set_tracked();
         }
-        let failures = self.queue.entry(key).map_or(0, |entry| entry.failures);
         let (outcome, reported, unanswered) = self.weigh(now, key, &active.run, outcome, &item);
         let run = loops::Ended {
             started: active.started,
@@ -226,7 +303,7 @@ where
             timer: active.timer,
             failed: item.is_err(),
             tracked,
-            after: outcome.least_delay(failures, &self.config.queue),
+            after: self.least_delay(key, outcome),
             kind: &K::kind(&self.dyntype),
             object: &|| obj.object_ref(&self.dyntype),
         };
@@ -237,7 +314,7 @@ where
         let random = self.random.f64();
         self.queue.done(now, key, outcome, random);
         let standing = self.standing(key);
-        self.note_standing(key, &standing, active.baseline);
+        self.note_standing(key, &standing, || active.baseline());
         let span = active.span.clone();
         let record = Record {
             error: item.as_ref().err().map(why),
@@ -308,7 +385,7 @@ where
             let random = self.random.f64();
             self.queue
                 .done(now, key, Action::backoff().outcome(true), random);
-            self.failing.insert(key.clone(), active.baseline);
+            self.failing.insert(key.clone(), active.baseline());
         } else {
             let reason = format!("the store of {store} is complete");
             let reason = ReconcileReason::Custom { reason };
@@ -346,12 +423,26 @@ where
     }
 
     /// Keeps what a key that waits after a failure was last wanted to be.
-    fn note_standing(&mut self, key: &ObjectKey, standing: &Standing, baseline: Baseline) {
+    fn note_standing(
+        &mut self,
+        key: &ObjectKey,
+        standing: &Standing,
+        baseline: impl FnOnce() -> Baseline,
+    ) {
         if standing.failures > 0 || standing.backing_off || standing.parked {
-            self.failing.insert(key.clone(), baseline);
+            self.failing.insert(key.clone(), baseline());
         } else {
             self.failing.remove(key);
         }
+    }
+
+    /// The least time after which a key runs again by itself after such an outcome.
+    fn least_delay(&self, key: &ObjectKey, outcome: Outcome) -> Option<Duration> {
+        if outcome.action == queue::Action::AwaitChange {
+            return None;
+        }
+        let failures = self.queue.entry(key).map_or(0, |entry| entry.failures);
+        outcome.least_delay(failures, &self.config.queue)
     }
 
     /// What the queue knows of a key.

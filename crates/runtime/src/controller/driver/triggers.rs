@@ -1,6 +1,6 @@
 //! From what sources say to triggers of the queue.
 
-use super::{Driver, InSpan, Intake};
+use super::{Active, Driver, InSpan, Intake};
 use crate::{
     controller::{
         Action, Error, ReconcileReason, RunnerError,
@@ -284,13 +284,13 @@ where
     }
 
     fn baseline(&self, key: &ObjectKey) -> Option<Baseline> {
-        let active = self.running.get(key).map(|active| active.baseline);
+        let active = self.running.get(key).map(Active::baseline);
         active.or_else(|| self.failing.get(key).copied())
     }
 
     fn set_baseline(&mut self, key: &ObjectKey, baseline: Baseline) {
         if let Some(active) = self.running.get_mut(key) {
-            active.baseline = baseline;
+            active.baseline = Some(baseline);
         } else if let Some(failing) = self.failing.get_mut(key) {
             *failing = baseline;
         }
@@ -331,6 +331,15 @@ impl Told {
             EventVersion::Step(_) | EventVersion::Gone(..) => true,
             EventVersion::Shown(_) | EventVersion::Listed(_) | EventVersion::Unknown => false,
         })
+    }
+}
+
+// === impl Active ===
+
+impl<K: Resource> Active<K> {
+    /// What is wanted of the object, as far as the run has to know. It is seldom asked for.
+    pub(super) fn baseline(&self) -> Baseline {
+        self.baseline.unwrap_or_else(|| Baseline::of(&*self.obj))
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{Decoded, Failure, Line, Page, line, version};
+use super::{Decoded, Failure, Line, Page, Reading, line as read_line, version};
 use bytes::Bytes;
 use homeostat_core::watch::Change;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -6,12 +6,16 @@ use kube::{Resource, ResourceExt, core::DynamicObject};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+fn line<K: Resource + DeserializeOwned>(text: &[u8]) -> Result<Line<K>, super::Trouble> {
+    read_line(text, &Reading::all())
+}
+
 fn page(list: &Value) -> Page {
     Page::open(&Bytes::from(list.to_string())).unwrap()
 }
 
 fn objects<K: Resource + DeserializeOwned>(mut page: Page) -> Vec<Decoded<K>> {
-    std::iter::from_fn(|| page.next()).collect()
+    std::iter::from_fn(|| page.next(&Reading::all())).collect()
 }
 
 #[test]

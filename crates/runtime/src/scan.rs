@@ -7,11 +7,11 @@ use memchr::{memchr_iter, memchr2};
 
 /// The members of an object, each as its name and its value in JSON, until something is no JSON.
 #[derive(Debug)]
-pub(super) struct Members<'a>(Scanner<'a>);
+pub(crate) struct Members<'a>(Scanner<'a>);
 
 /// The elements of a list, each in JSON, until something is no JSON.
 #[derive(Debug)]
-pub(super) struct Elements<'a>(Scanner<'a>);
+pub(crate) struct Elements<'a>(Scanner<'a>);
 
 #[derive(Debug)]
 struct Scanner<'a> {
@@ -33,13 +33,13 @@ enum State {
 // === impl Members ===
 
 impl<'a> Members<'a> {
-    pub(super) fn of(text: &'a [u8]) -> Self {
+    pub(crate) fn of(text: &'a [u8]) -> Self {
         Self(Scanner::inside(text, b'{', b'}'))
     }
 
     /// Goes to the next member and tells its name. Its value must be [taken](Self::value) before the next
     /// one.
-    pub(super) fn name(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn name(&mut self) -> Option<&'a [u8]> {
         self.0.step(|scanner| {
             scanner.take(b'"')?;
             let name = scanner.string()?;
@@ -54,7 +54,7 @@ impl<'a> Members<'a> {
     /// The field sets in it are objects in objects, so that `}]` is its end, or stands in a string. What
     /// comes behind a string is never the first letter of another one. That holds of JSON without spaces, as
     /// servers write it; any other is looked at byte by byte.
-    pub(super) fn skip_managed_fields(&mut self) -> Option<()> {
+    pub(crate) fn skip_managed_fields(&mut self) -> Option<()> {
         let rest = self.rest();
         let is_compact = rest.starts_with(b"[{");
         for found in memchr_iter(b']', rest).take_while(|_| is_compact) {
@@ -76,7 +76,7 @@ impl<'a> Members<'a> {
     }
 
     /// The value of the member.
-    pub(super) fn value(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn value(&mut self) -> Option<&'a [u8]> {
         let value = self.0.value();
         if value.is_none() {
             self.0.state = State::Broken;
@@ -85,12 +85,12 @@ impl<'a> Members<'a> {
     }
 
     /// The text from the member's value on, whose end is not looked for.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.0.text.get(self.0.at..).unwrap_or_default()
     }
 
     /// Whether the object has come to its end.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.0.state == State::Complete
     }
 }
@@ -107,7 +107,7 @@ impl<'a> Iterator for Members<'a> {
 // === impl Elements ===
 
 impl<'a> Elements<'a> {
-    pub(super) fn of(text: &'a [u8]) -> Self {
+    pub(crate) fn of(text: &'a [u8]) -> Self {
         Self(Scanner::inside(text, b'[', b']'))
     }
 }
