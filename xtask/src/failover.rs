@@ -18,11 +18,10 @@ pub(crate) struct Args {
 
 /// Plays it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    // Debug assertions are welcome, and two processors are enough for it.
+    // Optimised: an API server that is not is too slow for so many changes on two processors.
     let mut command = cargo(&[
         "bench",
         "--quiet",
-        "--profile=dev",
         "--package=website",
         "--bench=failover",
         "--",

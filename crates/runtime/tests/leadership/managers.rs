@@ -36,12 +36,13 @@ const SECOND: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(200);
 /// How many turns are full of trouble, and how many calm ones follow.
 const TROUBLE: u32 = 60 * 5;
-const CALM: u32 = 25 * 5;
+const CALM: u32 = 30 * 5;
 /// Within how many turns something is reconciled then: a request that was sent into silence takes 30 s, and so does the
 /// delay after it.
 const WORKS_WITHIN: u32 = 90 * 5;
-/// A lease and a retry, and the time that a request takes of which the answer got lost before all was well.
-const FOUND_WITHIN: Duration = Duration::from_secs(15 + 2 + 5 + 1);
+/// A lease and a retry, counted from when a candidate can read the lease: a request that was sent before has up to 5 s, and the
+/// next one comes after a retry. The rest is for turns, of which each request takes a few.
+const FOUND_WITHIN: Duration = Duration::from_secs(15 + 2 + 5 + 2 + 2);
 const OBJECTS: [&str; 2] = ["a", "b"];
 const REPLICAS: [&str; 2] = ["one", "two"];
 

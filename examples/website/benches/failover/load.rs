@@ -17,7 +17,7 @@ use website::Website;
 /// How many changes are made in a second.
 pub(crate) const RATE: u32 = 200;
 /// How long changes are made.
-const LENGTH: Duration = Duration::from_secs(30);
+pub(crate) const LENGTH: Duration = Duration::from_secs(30);
 /// How many changes may be under way at once.
 const UNDER_WAY: usize = 64;
 

@@ -1,6 +1,10 @@
 //! What came of it.
 
-use super::{LEASE, load::RATE, sites::SITES};
+use super::{
+    LEASE,
+    load::{LENGTH, RATE},
+    sites::SITES,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -28,6 +32,12 @@ impl Report {
         self.lost == 0 && self.doubled == 0 && handed_over
     }
 
+    /// How many changes were made in a second. There are fewer than there are to be where the server is too slow.
+    fn rate(&self) -> f64 {
+        let changes = u32::try_from(self.changes).unwrap_or(u32::MAX);
+        (f64::from(changes) / LENGTH.as_secs_f64()).round()
+    }
+
     pub(crate) fn json(&self) -> Value {
         let Self {
             lost,
@@ -52,6 +62,7 @@ impl Report {
             "paused_handover_s": paused,
             "lease_s": LEASE,
             "changes": changes,
+            "changes_per_s": self.rate(),
             "changes_refused": refused,
             "settled_s": seconds(*settled),
             "writes": writes,
@@ -72,11 +83,12 @@ impl Report {
         let [killed, paused] = handovers
             .map(|took| took.map_or_else(|| "never".into(), |took| format!("{} s", seconds(took))));
         format!(
-            "{verdict}: {changes} changes at {RATE} a second, of which {refused} were refused\n\
+            "{verdict}: {changes} changes, {} of {RATE} a second, of which {refused} were refused\n\
              {lost} of {SITES} sites are not as they should be; the others were after {} s\n\
              {doubled} writes of an old leader after the first of the new one\n\
              with a lease of {LEASE} s, another one worked after {killed} (killed) and {paused} (paused)\n\
              writes: {writes:?}",
+            self.rate(),
             seconds(*settled)
         )
     }

@@ -20,6 +20,9 @@ use std::{
 /// How many signals wait before those about the same object are merged.
 const MERGE_AT: usize = 4096;
 
+/// For how many signals there is room when none waits.
+const KEPT: usize = 256;
+
 /// The signals for one follower of a watch, at most a few for each object once it is slow. Whoever puts something in
 /// never waits.
 pub(super) struct Outbox(Mutex<Letters>);
@@ -241,6 +244,10 @@ impl Stream for Inbox {
                 Some(Letter::Reached(version)) => self.progress.listed(Some(version)),
                 None if letters.closed => return Poll::Ready(None),
                 None => {
+                    // The room for a whole list is not needed again soon.
+                    if letters.waiting.capacity() > KEPT {
+                        letters.waiting = VecDeque::new();
+                    }
                     letters.waker = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
