@@ -1,6 +1,6 @@
 //! Benchmarks.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
@@ -13,9 +13,13 @@ mod queue;
 
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    subject: Subject,
+    subject: Option<Subject>,
+    /// Every scenario: one object a line
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Subcommand, Debug)]
@@ -35,6 +39,9 @@ enum Subject {
     /// Requests per second and p99 of the embedded API server, and the memory of many objects
     #[command(disable_help_flag = true)]
     Apiserver(Passed),
+    /// CPU, memory and latency of a controller next to one of `kube::runtime`: `SCENARIO... [--json] [--rounds N]`
+    #[command(external_subcommand)]
+    Compare(Vec<OsString>),
 }
 
 /// Arguments for a benchmark that is a program of its own: nobody who checks or measures something
@@ -48,32 +55,42 @@ struct Passed {
 /// Runs a benchmark.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.subject {
-        Subject::Queue(_) if cfg!(debug_assertions) => {
+        None => compare(&["--json"][..usize::from(args.json)]),
+        Some(Subject::Compare(words)) => compare(words),
+        Some(Subject::Queue(_)) if cfg!(debug_assertions) => {
             let mut command = cargo(&["run", "--quiet", "--release", "--package=xtask", "--"]);
             command.args(std::env::args_os().skip(1));
             finish(command)
         }
-        Subject::Queue(args) => {
+        Some(Subject::Queue(args)) => {
             queue::run(args);
             Ok(ExitCode::SUCCESS)
         }
-        Subject::Check(args) => check::run(args),
-        Subject::Writes => finish(cargo(&[
+        Some(Subject::Check(args)) => check::run(args),
+        Some(Subject::Writes) => finish(cargo(&[
             "bench",
             "--quiet",
             "--package=homeostat",
             "--bench=writes",
         ])),
-        Subject::Scrape(args) => finish(manager::command("scrape", args)),
-        Subject::Idle(args) => finish(manager::command("idle", args)),
-        Subject::Shared(args) => finish(manager::command("shared", args)),
-        Subject::Apiserver(Passed { arguments }) => {
+        Some(Subject::Scrape(args)) => finish(manager::command("scrape", args)),
+        Some(Subject::Idle(args)) => finish(manager::command("idle", args)),
+        Some(Subject::Shared(args)) => finish(manager::command("shared", args)),
+        Some(Subject::Apiserver(Passed { arguments })) => {
             let package = "--package=homeostat-apiserver";
             let mut command = cargo(&["bench", "--quiet", package, "--bench=server", "--"]);
             command.args(arguments);
             finish(command)
         }
     }
+}
+
+/// Runs scenarios with homeostat and with `kube::runtime`. A word that names none prints their names.
+fn compare<S: AsRef<OsStr>>(words: &[S]) -> anyhow::Result<ExitCode> {
+    let package = "--package=bench";
+    let mut command = cargo(&["bench", "--quiet", package, "--bench=compare", "--"]);
+    command.args(words);
+    finish(command)
 }
 
 fn finish(mut command: Command) -> anyhow::Result<ExitCode> {

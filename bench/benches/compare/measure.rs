@@ -89,7 +89,7 @@ impl Seen {
         if controller == 0 {
             0
         } else {
-            self.versions.len() / crate::subject::CONTROLLERS
+            self.versions.len() / crate::scenario::CONTROLLERS
         }
     }
 

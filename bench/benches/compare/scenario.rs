@@ -1,5 +1,8 @@
 //! What is measured.
 
+/// How many controllers there are where there are several.
+pub(crate) const CONTROLLERS: usize = 10;
+
 /// What happens to a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scenario {

@@ -2,7 +2,7 @@
 
 use crate::{
     measure::{Seen, Used, cpu, memory},
-    scenario::{Course, Kind, Scenario, listed_version},
+    scenario::{CONTROLLERS, Course, Kind, Scenario, listed_version},
 };
 use ::homeostat::{Manager, client::Tracked};
 use futures::{StreamExt, future, stream};
@@ -20,9 +20,6 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-
-/// How many controllers there are where there are several.
-pub(crate) const CONTROLLERS: usize = 10;
 
 /// Nothing has happened for so long: it is over.
 const REST: Duration = Duration::from_millis(300);

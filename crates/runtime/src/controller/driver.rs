@@ -5,6 +5,7 @@
 
 mod at_once;
 mod duty;
+mod ends;
 mod life;
 mod loops;
 mod reads;
