@@ -7,7 +7,6 @@ use super::{
     entries::Entries,
     key::{Named, ObjectKey},
     mailbox::Mailbox,
-    names_kind,
     reads::Use,
     shared::{Shared, State, snapshot, version},
     status::{Condition, Status},
@@ -18,7 +17,7 @@ use crate::{
 };
 use homeostat_core::cache::{Cache, Change, Versioned};
 use kube::{
-    Resource, ResourceExt,
+    ResourceExt,
     core::{Selector, SelectorExt},
 };
 use std::{

@@ -12,11 +12,9 @@ use crate::{
     controller::{
         Action, Error, ReconcileReason, RunnerError,
         history::{Record, Standing},
-        meter::{Ended, Failure},
         reason::{Cause, News, Origin, describe},
         service::Service,
     },
-    readable,
     reflector::{ObjectKey, ObjectRef, Status, store::WriterDropped},
     task::{Completion, Guarded, Spawn, catch},
 };
