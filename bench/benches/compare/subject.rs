@@ -2,7 +2,7 @@
 
 use crate::{
     measure::{Seen, Used, cpu, memory},
-    scenario::{CONTROLLERS, Course, Kind, Scenario, listed_version},
+    scenario::{Course, Kind, Scenario, listed_version},
 };
 use ::homeostat::{Manager, client::Tracked};
 use futures::{StreamExt, future, stream};

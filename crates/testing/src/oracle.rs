@@ -352,8 +352,14 @@ pub(crate) fn detector(plan: &Plan, fault: Fault) -> &'static str {
         (Plan::Request(..), _) => "FAULT",
         (Plan::DeleteNamespace(_) | Plan::LateCollector, _) => "GC",
         (Plan::Delete(_), _) => "DELETE",
-        (Plan::DeleteWhileDown(_) | Plan::Late | Plan::Missed(_), _) => "UNOBS",
-        (Plan::Replaced | Plan::Batched(_), _) => "UNOBS",
+        (
+            Plan::DeleteWhileDown(_)
+            | Plan::Late
+            | Plan::Missed(_)
+            | Plan::Replaced
+            | Plan::Batched(_),
+            _,
+        ) => "UNOBS",
         (Plan::Direct, _) => "PATH",
         (Plan::Lag(_) | Plan::Stale(_), _) => "STALE",
     }

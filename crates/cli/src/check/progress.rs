@@ -44,13 +44,13 @@ impl Progress {
                 let step = (all / 10).max(1);
                 done = done / step * step;
             }
-            let test = value["test"].as_str().unwrap_or_default();
+            let name = value["test"].as_str().unwrap_or_default();
             let faults = if faults > 0 {
                 format!(", {faults} not as they should be")
             } else {
                 String::new()
             };
-            parts.push(format!("{test} {done} of {all} plans{faults}"));
+            parts.push(format!("{name} {done} of {all} plans{faults}"));
         }
         let text = parts.join("; ");
         if text.is_empty() || text == self.told {

@@ -93,6 +93,10 @@ pub(crate) struct Hands {
 
 /// A sample reconciler.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a property of the sample that has nothing to do with the others"
+)]
 pub(crate) struct Case {
     /// Its row in the literature, or what it is about.
     pub(crate) name: &'static str,
@@ -201,9 +205,10 @@ impl Case {
 async fn patch_spec(client: Client, spec: Value) -> kube::Result<()> {
     let things: Api<Thing> = Api::default_namespaced(client);
     // A list is of changes shortly after each other.
-    let changes = match spec {
-        Value::Array(changes) => changes,
-        change => vec![change],
+    let changes = if let Value::Array(changes) = spec {
+        changes
+    } else {
+        vec![spec]
     };
     for change in changes {
         let patch = Patch::Merge(json!({ "spec": change }));
