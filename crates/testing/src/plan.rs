@@ -229,7 +229,7 @@ impl Plan {
             Self::Lag(resource) => return format!("The watches of {resource} lagged by 7 s."),
             Self::Batched(resource) => {
                 return format!(
-                    "The watches of {resource} told of each object only the last state of 20 s, and \
+                    "The watches of {resource} told of each object only the last state of 3 s, and \
                      that twice."
                 );
             }

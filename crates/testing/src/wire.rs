@@ -47,8 +47,9 @@ const MOST_WRITES: u32 = 400;
 /// How much later each message of a watch that lags arrives.
 const LAG: Duration = Duration::from_secs(7);
 
-/// How long a watch that tells in batches keeps what it has.
-const BATCH: Duration = Duration::from_secs(20);
+/// How long a watch that tells in batches keeps what it has. Watchers wait a few seconds beyond the end of a watch, and
+/// the bookmark with which it ends must reach them by then.
+const BATCH: Duration = Duration::from_secs(3);
 
 /// The connection. Clones are the same one.
 #[derive(Clone)]
