@@ -33,7 +33,7 @@ const MUTATIONS: &[Mutation] = &[
     alone("delete", "D6 "),
     alone("delete-while-down", "C13 "),
     alone("delete-namespace", "D7 "),
-    with("missed", "U1 ", &["batched"]),
+    alone("missed", "U1 "),
     with("replaced", "U7 ", &["delete-while-down"]),
     alone("direct", "E6 "),
     with("lag", "S21 ", &["stale"]),
