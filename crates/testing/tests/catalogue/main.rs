@@ -113,12 +113,14 @@ fn each_mistake_is_caught_and_no_twin_is_accused() {
     assert_eq!((caught, alarms), (all, 0), "the report above says which");
 }
 
-/// Each twin with other seeds, and with plans that each seed draws. `CATALOGUE_SEEDS` says how many seeds.
+/// Twins with other seeds, and with plans that each seed draws: every fifth with one seed, or all with as many as
+/// `CATALOGUE_SEEDS` says.
 #[test]
 fn no_seed_accuses_a_twin() {
-    let seeds = std::env::var("CATALOGUE_SEEDS").ok();
-    let seeds: u64 = seeds.map_or(1, |text| text.parse().unwrap());
-    for case in cases() {
+    let asked = std::env::var("CATALOGUE_SEEDS").ok();
+    let step = if asked.is_some() { 1 } else { 5 };
+    let seeds: u64 = asked.map_or(1, |text| text.parse().unwrap());
+    for case in cases().into_iter().step_by(step) {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let scenario = case.scenario(Side::Twin).seed(2).seeds(seeds);
         let report = scenario.threads(threads).check();
