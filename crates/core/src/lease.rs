@@ -123,7 +123,7 @@ pub enum Input {
         answer: Answer,
     },
     /// The leader should give up the lease for the benefit of others. It goes on renewing it until
-    /// [`Input::Idle`].
+    /// [`Input::Idle`]. If it loses the lease before, that is all there was to do.
     Resign,
     /// The program ends. A leader goes on renewing the lease until [`Input::Idle`], then releases it.
     Stop,

@@ -167,8 +167,22 @@ impl Machine {
         if now < until {
             return None;
         }
+        if let Step::Rest { until } = &mut self.step
+            && self.ending == Ending::Draining(Then::Candidate)
+        {
+            // It was asked to make room.
+            *until = now + self.config.duration;
+        }
+        Some(self.lose(Loss::NotRenewed))
+    }
+
+    /// The lease is not held any more, so there is nothing left to resign from.
+    fn lose(&mut self, loss: Loss) -> Output {
         self.role = Role::Standby;
-        Some(Output::Lost(Loss::NotRenewed))
+        if self.ending == Ending::Draining(Then::Candidate) {
+            self.ending = Ending::No;
+        }
+        Output::Lost(loss)
     }
 
     fn wake(&mut self, now: Time) {
@@ -249,10 +263,7 @@ impl Machine {
             return None;
         }
         match self.role {
-            Role::Leader { .. } => {
-                self.role = Role::Standby;
-                Some(Output::Lost(Loss::Taken))
-            }
+            Role::Leader { .. } => Some(self.lose(Loss::Taken)),
             Role::Standby => None,
         }
     }

@@ -191,6 +191,24 @@ fn who_resigned_leads_again_if_nobody_else_wants_to() {
     assert_eq!(run(&mut a, &mut server, 2, 20), [(16, Output::Leads)]);
 }
 
+/// Nobody tells it that nothing runs any more: what needed the lease has ended with it.
+#[test]
+fn who_loses_the_lease_while_it_resigns_leads_again_if_nobody_else_wants_to() {
+    let (mut server, mut a, _) = pair();
+    a.on(secs(1), Input::Resign, SOON);
+    let lost = a.on(secs(12), Input::Awake, SOON);
+    assert_eq!(lost, [Output::Lost(Loss::NotRenewed)]);
+    assert_eq!(run(&mut a, &mut server, 13, 60).len(), 1);
+    assert!(leads(&a, secs(60)));
+
+    // Here somebody else has it meanwhile, and lets it run out.
+    let (mut server, mut a, mut b) = pair();
+    a.on(secs(1), Input::Resign, SOON);
+    a.on(secs(12), Input::Awake, SOON);
+    assert_eq!(run(&mut b, &mut server, 1, 20), [(15, Output::Leads)]);
+    assert_eq!(run(&mut a, &mut server, 21, 60).len(), 1);
+}
+
 #[test]
 fn a_leader_that_stops_releases_the_lease_and_ends() {
     let (mut server, mut a, _) = pair();
