@@ -42,6 +42,7 @@ mod listening;
 mod managed;
 mod object;
 mod pattern;
+mod place;
 mod quantity;
 mod quoted;
 mod registry;

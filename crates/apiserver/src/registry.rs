@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::accept::blank as blank_of;
 pub(crate) use self::cron::Schedule;
-pub(crate) use self::custom::look_ahead;
+pub(crate) use self::custom::{Vouched, look_ahead};
 pub(crate) use self::definitions::{CLEANUP_FINALIZER, set_condition};
 pub(crate) use self::delete::{DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Propagation};
 pub(crate) use self::list::{ListOptions, ListWant, VersionMatch, parse_version};
@@ -90,6 +90,8 @@ pub(crate) struct WriteOptions {
     pub(crate) body: Bytes,
     /// Paths of members that occurred more than once in the body.
     pub(crate) duplicates: Vec<String>,
+    /// What is known already of the object that is to be written.
+    pub(crate) vouched: Option<Arc<Vouched>>,
 }
 
 /// What to do about members that the schema does not know.

@@ -15,8 +15,10 @@ pub(crate) fn start_if_possible(work: impl Future<Output = ()> + Send + 'static)
     }
 }
 
-/// Does what takes long on a thread of its own, and waits for it without holding up other tasks.
-pub(crate) async fn apart(work: impl FnOnce() + Send + 'static) {
-    // If it panics, whoever needs what it finds does the work again.
-    let _ = tokio::task::spawn_blocking(work).await;
+/// Does what takes long on a thread of its own, and waits for it without holding up other tasks. `None` if it
+/// panics: whoever needs what it finds does the work again.
+pub(crate) async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
 }

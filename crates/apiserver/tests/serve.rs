@@ -16,9 +16,10 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tower::Service as _;
 use wire::Wire;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -200,4 +201,131 @@ async fn a_kubeconfig_names_the_server_and_no_secret() {
     assert_eq!(context["context"]["cluster"], cluster["name"]);
     assert_eq!(context["context"]["user"], config["users"][0]["name"]);
     assert_eq!(config["users"][0]["user"], serde_json::json!({}));
+}
+
+const LISTS: &str = "/apis/ahead.example.com/v1/namespaces/default/lists";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+fn definition(pattern: &str) -> Value {
+    let entry = json!({ "type": "object", "required": ["name"], "properties": {
+        "name": { "type": "string", "pattern": pattern },
+        "port": { "type": "integer", "default": 80 },
+    } });
+    let entries = json!({
+        "type": "array", "items": entry,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+    });
+    let size = json!({
+        "type": "integer",
+        "x-kubernetes-validations": [{ "rule": "self >= oldSelf", "message": "may only grow" }],
+    });
+    let spec = json!({ "type": "object", "properties": { "entries": entries, "size": size } });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "lists.ahead.example.com" },
+        "spec": {
+            "group": "ahead.example.com", "scope": "Namespaced",
+            "names": { "plural": "lists", "kind": "Listing" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            }],
+        },
+    })
+}
+
+/// An object that is large enough to be looked at before its write.
+fn listing(name: &str, size: u64, last: &Value) -> Value {
+    let mut entries: Vec<Value> = (0..600)
+        .map(|index| json!({ "name": format!("entry-{index}") }))
+        .collect();
+    entries.push(last.clone());
+    json!({
+        "apiVersion": "ahead.example.com/v1", "kind": "Listing", "metadata": { "name": name },
+        "spec": { "entries": entries, "size": size, "unknown": "dropped" },
+    })
+}
+
+/// The same answer, whoever is asked and when.
+fn comparable(status: u16, text: &str) -> (u16, Value) {
+    let mut answer: Value = serde_json::from_str(text).unwrap();
+    if let Some(metadata) = answer.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("uid");
+        metadata.remove("creationTimestamp");
+        metadata.remove("managedFields");
+    }
+    (status, answer)
+}
+
+/// A request: its method, path, content type and body, and the status of its answer.
+type Step = (&'static str, String, &'static str, String, u16);
+
+/// Writes of large objects that fit, and of some that do not, each for another reason.
+fn large_writes() -> Vec<Step> {
+    let good = json!({ "name": "last" });
+    let post =
+        |path: &str, body: String, status| ("POST", path.to_owned(), JSON[0].1, body, status);
+    let patch = |path: &str, body: &Value, status| {
+        let merge = "application/merge-patch+json";
+        ("PATCH", path.to_owned(), merge, body.to_string(), status)
+    };
+    let create = |last: &Value, status| post(LISTS, listing("b", 5, last).to_string(), status);
+    let one = format!("{LISTS}/a");
+    let first = listing("a", 5, &good).to_string();
+    let definition_path = format!("{DEFINITIONS}/lists.ahead.example.com");
+    let strict = format!("{LISTS}?fieldValidation=Strict");
+    let twice = listing("t", 1, &good).to_string();
+    let twice = twice.replacen("\"size\"", "\"size\":7,\"size\"", 1);
+    vec![
+        post(DEFINITIONS, definition("^[a-z0-9-]+$").to_string(), 201),
+        post(LISTS, first.clone(), 201),
+        post(LISTS, first, 409),
+        create(&json!({ "name": "No" }), 422),
+        create(&json!({ "port": 1 }), 422),
+        create(&json!({ "name": "entry-7" }), 422),
+        create(&json!({ "name": "x", "port": "y" }), 422),
+        post(&strict, listing("b", 5, &good).to_string(), 400),
+        post(&strict, twice.clone(), 400),
+        post(LISTS, twice[..twice.len() - 1].to_owned(), 400),
+        patch(&one, &listing("a", 4, &good), 422),
+        patch(&one, &listing("a", 6, &json!({ "name": "NO" })), 422),
+        patch(&one, &listing("a", 6, &json!({ "name": "other" })), 200),
+        patch(&definition_path, &definition("^entry-[0-9]+$"), 200),
+        create(&good, 422),
+        // What does not fit any more may stay as it is.
+        patch(
+            &one,
+            &json!({ "metadata": { "labels": { "a": "b" } } }),
+            200,
+        ),
+        patch(&one, &listing("a", 6, &good), 422),
+    ]
+}
+
+/// What is found out about a large object before its write changes no answer. In process nothing is done before.
+#[tokio::test]
+async fn large_objects_get_the_same_answers_in_process_and_over_a_socket() {
+    let (_server, _listening, wire) = serve().await;
+    let mut service = ApiServer::builder().build().service();
+    for (method, path, content_type, body, status) in large_writes() {
+        let headers = [("content-type", content_type)];
+        let answer = wire.request(method, &path, &headers, &body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text);
+        let request = Request::builder().method(method).uri(&path);
+        let request = request.header("content-type", content_type);
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let (parts, inside) = service.call(request).await.unwrap().into_parts();
+        let inside = inside.collect().await.unwrap().to_bytes();
+        let inside = String::from_utf8(inside.to_vec()).unwrap();
+        assert_eq!(
+            comparable(answer.status, &answer.text),
+            comparable(parts.status.as_u16(), &inside),
+            "{method} {path}"
+        );
+    }
+    let list: Value = serde_json::from_str(&wire.get(LISTS).await.text).unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let spec = &list["items"][0]["spec"];
+    assert_eq!(spec["entries"][0], json!({ "name": "entry-0", "port": 80 }));
+    assert_eq!(spec.get("unknown"), None);
 }

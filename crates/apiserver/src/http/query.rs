@@ -159,6 +159,7 @@ impl Query {
             manager_is_given: given,
             validation,
             duplicates: Vec::new(),
+            vouched: None,
         })
     }
 

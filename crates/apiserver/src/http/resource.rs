@@ -15,8 +15,10 @@ use super::presentation::Wanted;
 use super::route::ResourcePath;
 
 use super::{Answer, watch};
-use crate::registry::{self, ListWant, Patch, PatchKind, Registry, Reply, Target, parse_version};
-use crate::resource::{Catalog, Resource};
+use crate::registry::{
+    self, ListWant, Patch, PatchKind, Registry, Reply, Target, Vouched, WriteOptions, parse_version,
+};
+use crate::resource::{Catalog, Custom, Resource};
 use crate::state::Core;
 use crate::status::Status;
 use crate::task;
@@ -58,8 +60,9 @@ const CUSTOM_PATCH_TYPES: [&str; 3] = [
     "application/apply-patch+yaml",
 ];
 
-/// From how many bytes on a body is looked through before the registry is held for it.
-const LARGE: usize = 32 * 1024;
+/// From how many bytes on a body is looked through before the registry is held for it. To read and check so much takes
+/// about a millisecond.
+const LARGE: usize = 8 * 1024;
 
 /// The media types of patches that a resource takes.
 pub(super) fn patch_types(resource: &Resource) -> Vec<&'static str> {
@@ -71,7 +74,11 @@ pub(super) fn patch_types(resource: &Resource) -> Vec<&'static str> {
 }
 
 /// Answers a request for an object or a collection.
-pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incoming) -> Outcome {
+pub(super) async fn serve(
+    core: &Arc<Core>,
+    path: &ResourcePath,
+    request: &Arc<Incoming>,
+) -> Outcome {
     let (target, verb) = match core.stage.with(|registry| find(registry, path, request)) {
         Ok(found) => found,
         Err(answer) => {
@@ -88,7 +95,12 @@ pub(super) async fn serve(core: &Arc<Core>, path: &ResourcePath, request: &Incom
     outcome
 }
 
-async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incoming) -> Outcome {
+async fn carry_on(
+    core: &Arc<Core>,
+    target: &Target,
+    verb: Verb,
+    request: &Arc<Incoming>,
+) -> Outcome {
     let wanted = match verb {
         Verb::Watch => Wanted::Stream,
         Verb::List => Wanted::List,
@@ -111,8 +123,8 @@ async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incom
         Verb::List => list(core, target, request, presentation).await,
         Verb::Get => get(core, target, request, presentation).await,
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
-            look_ahead(target, request).await;
-            return write(core, target, verb, request, presentation);
+            let ahead = look_ahead(core, target, verb, request).await;
+            return write(core, target, verb, request, ahead, presentation);
         }
     };
     Outcome {
@@ -121,22 +133,70 @@ async fn carry_on(core: &Arc<Core>, target: &Target, verb: Verb, request: &Incom
     }
 }
 
-/// Looks through a large definition before others have to wait for its write, and through a large object
-/// of a custom kind or the first one, for which what the definition says is compiled. In process
-/// everything goes on in one order, so nothing is done beside it there.
-async fn look_ahead(target: &Target, request: &Incoming) {
+/// What was found out about a write before others have to wait for it.
+#[derive(Default)]
+struct Ahead {
+    body: Option<ReadBody>,
+    vouched: Option<Arc<Vouched>>,
+}
+
+/// The object in a body, and the paths of members that occur more than once.
+type ReadBody = (Result<Value, Status>, Vec<String>);
+
+/// Reads a large body, and looks through it, before others have to wait for its write. The same for the first object
+/// of a custom kind, for which what the definition says is compiled. In process everything goes on in one order, so
+/// nothing is done beside it there.
+async fn look_ahead(
+    core: &Arc<Core>,
+    target: &Target,
+    verb: Verb,
+    request: &Arc<Incoming>,
+) -> Ahead {
     if !request.from_outside || request.body.is_empty() {
-        return;
+        return Ahead::default();
     }
-    let is_large = request.body.len() >= LARGE;
-    let takes_long = match &target.resource.custom {
-        Some(custom) => custom.is_first() || is_large,
-        None => is_large && target.resource.is_definition(),
-    };
-    if takes_long {
-        let (resource, text) = (Arc::clone(&target.resource), request.body.clone());
-        task::apart(move || registry::look_ahead(&resource, &text)).await;
+    let resource = &target.resource;
+    let is_first = || resource.custom.as_ref().is_some_and(Custom::is_first);
+    if !is_first() && request.body.len() < LARGE {
+        return Ahead::default();
     }
+    let (core, request) = (Arc::clone(core), Arc::clone(request));
+    let resource = Arc::clone(resource);
+    let work = move || Ahead::of(&core, &resource, verb, &request);
+    task::apart(work).await.unwrap_or_default()
+}
+
+// === impl Ahead ===
+
+impl Ahead {
+    fn of(core: &Core, resource: &Arc<Resource>, verb: Verb, request: &Incoming) -> Self {
+        let look = |object: &Value| registry::look_ahead(resource, object).map(Arc::new);
+        match verb {
+            Verb::Create | Verb::Update => {
+                let body = read_object(core, resource, request);
+                Self {
+                    vouched: body.0.as_ref().ok().and_then(look),
+                    body: Some(body),
+                }
+            }
+            Verb::Patch => Self {
+                vouched: serde_json::from_slice(&request.body)
+                    .ok()
+                    .as_ref()
+                    .and_then(look),
+                body: None,
+            },
+            Verb::Get | Verb::List | Verb::Watch | Verb::Delete | Verb::DeleteCollection => {
+                Self::default()
+            }
+        }
+    }
+}
+
+fn read_object(core: &Core, resource: &Resource, request: &Incoming) -> ReadBody {
+    let mut duplicates = Vec::new();
+    let body = body::object(&core.config, request, &resource.kind, &mut duplicates);
+    (body, duplicates)
 }
 
 fn open_watch(
@@ -367,11 +427,12 @@ fn write(
     target: &Target,
     verb: Verb,
     request: &Incoming,
+    ahead: Ahead,
     presentation: Presentation,
 ) -> Outcome {
     let (result, changed) = core.stage.with(|registry| {
         let before = registry.store.revision();
-        let result = carry_out(core, registry, target, verb, request);
+        let result = carry_out(core, registry, target, verb, request, ahead);
         (result, registry.store.revision() != before)
     });
     let answer = match result {
@@ -401,25 +462,32 @@ fn carry_out(
     target: &Target,
     verb: Verb,
     request: &Incoming,
+    ahead: Ahead,
 ) -> Result<Written, Status> {
+    let resource = &target.resource;
+    let Ahead { body, vouched } = ahead;
     let options = |kind| {
         let (requester, user_agent) = (&request.requester, &request.user_agent);
-        request.query.write_options(kind, requester, user_agent)
+        let options = request.query.write_options(kind, requester, user_agent)?;
+        Ok::<_, Status>(WriteOptions { vouched, ..options })
     };
-    let resource = &target.resource;
+    let body = || {
+        let (body, duplicates) = body.unwrap_or_else(|| read_object(core, resource, request));
+        Ok::<_, Status>((body?, duplicates))
+    };
     let reply = match verb {
         Verb::Create => {
             let mut options = options("CreateOptions")?;
             options.body = request.body.clone();
-            let kind = &resource.kind;
-            let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
+            let (body, duplicates) = body()?;
+            options.duplicates = duplicates;
             registry.create(target, body, &options)?
         }
         Verb::Update => {
             let mut options = options("UpdateOptions")?;
             options.body = request.body.clone();
-            let kind = &resource.kind;
-            let body = body::object(&core.config, request, kind, &mut options.duplicates)?;
+            let (body, duplicates) = body()?;
+            options.duplicates = duplicates;
             registry.update(target, body, &options)?
         }
         Verb::Patch => {

@@ -142,7 +142,7 @@ where
         body: body.to_bytes(),
         from_outside: entrance == Entrance::Socket,
     };
-    let Outcome { answer, changed } = dispatch(&core, &route, &incoming).await;
+    let Outcome { answer, changed } = dispatch(&core, &route, &Arc::new(incoming)).await;
     let heard = in_vain.unwrap_or(Some(answer));
     log(facts, heard.as_ref().map(Answer::code), changed);
     let response = heard.map(|answer| finish(answer, media));
@@ -172,7 +172,7 @@ fn log_line(method: &Method, uri: &Uri, facts: &RequestFacts, status: Option<u16
     );
 }
 
-async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Incoming) -> Outcome {
+async fn dispatch(core: &Arc<Core>, route: &Route, incoming: &Arc<Incoming>) -> Outcome {
     let is_get = incoming.method == Method::GET;
     let answer = match route {
         Route::Version

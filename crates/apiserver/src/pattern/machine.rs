@@ -2,6 +2,7 @@
 //! class of all letters that is repeated a thousand times takes it a hundred megabytes. Here the
 //! repetitions share the class.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
@@ -194,18 +195,19 @@ impl Machine {
             greedy,
             sub,
         } = repetition;
-        let first = self.steps.len();
-        for time in 0..*min {
-            self.add(sub)?;
+        // Reading a class takes longer than its steps, so it is read once.
+        let mut made = None;
+        for _ in 0..*min {
+            let steps = self.add_once_more(sub, &mut made)?;
             // What takes no step can be repeated for ever.
-            if time == 0 && self.steps.len() == first {
+            if steps == 0 {
                 return Some(());
             }
         }
         let Some(max) = max else {
             // All of the first time can be left out, also where it takes nothing.
             let fork = self.push(Step::Done)?;
-            self.add(sub)?;
+            self.add_once_more(sub, &mut made)?;
             let again = self.push(Step::Done)?;
             self.fork(fork, *greedy);
             self.steps[again] = if *greedy {
@@ -218,12 +220,34 @@ impl Machine {
         let mut forks = Vec::new();
         for _ in *min..*max {
             forks.push(self.push(Step::Done)?);
-            self.add(sub)?;
+            self.add_once_more(sub, &mut made)?;
         }
         for fork in forks {
             self.fork(fork, *greedy);
         }
         Some(())
+    }
+
+    /// Adds the steps of a pattern, as a copy of those that were `made` of it before, and answers how many.
+    fn add_once_more(&mut self, sub: &Hir, made: &mut Option<Range<usize>>) -> Option<usize> {
+        let begin = self.steps.len();
+        let Some(made) = made else {
+            self.add(sub)?;
+            *made = Some(begin..self.steps.len());
+            return Some(self.steps.len() - begin);
+        };
+        let by = begin - made.start;
+        for at in made.clone() {
+            let step = match &self.steps[at] {
+                Step::One(ranges) => Step::One(Arc::clone(ranges)),
+                Step::Fork(rather, or) => Step::Fork(rather + by, or + by),
+                Step::Jump(to) => Step::Jump(to + by),
+                Step::Look(look) => Step::Look(*look),
+                Step::Done => Step::Done,
+            };
+            self.push(step)?;
+        }
+        Some(made.len())
     }
 
     /// Either on from here, or to what comes next.

@@ -239,6 +239,21 @@ fn large_patterns_are_matched_all_the_same() {
     ] {
         assert!(!pattern.is_match(text), "{text}");
     }
+    // Repetitions in repetitions, each with branches, ends and empty parts.
+    let nested = r"^((\p{L}{2,3}|\b-){1,2}(x{0,2}|$){2,3}){2,60}$";
+    let nested = Pattern::new(nested).expect("it is right");
+    assert!(matches!(nested.compiled(), Compiled::Machine(_)));
+    for (text, fits) in [
+        ("abcd", true),
+        ("abxxxxcd", true),
+        ("ab-éüé", true),
+        ("abc", false),
+        ("a-b", false),
+        ("ab--", false),
+        (&"ab".repeat(400), false),
+    ] {
+        assert_eq!(nested.is_match(text), fits, "{text}");
+    }
     let words = Pattern::new(r"(?i)\b(?:\p{L}\p{L}{0,999}[a-c]|\p{S}+)").expect("it is right");
     assert!(matches!(words.compiled(), Compiled::Machine(_)));
     assert_eq!(words.find_all("1 xxa, aB+éc c", 9), ["xxa", "aB", "+"]);

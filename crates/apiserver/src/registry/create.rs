@@ -97,7 +97,7 @@ impl Registry {
         }
         self.set_server_metadata(target, &mut body);
         self.allocate(target, &mut body, None)?;
-        warnings.extend(validate_new(target, &body)?);
+        warnings.extend(validate_new(target, &body, options)?);
         warnings.extend(of_kinds::of(resource, &body, None));
         warnings.extend(names::finalizer_warnings(resource, &body, None));
         accept::finish(resource, &mut body);

@@ -1,10 +1,13 @@
 //! What is checked of custom objects: the schema of their definition, and its rules.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 
 use super::{Target, definitions, names};
+use crate::place::Place;
 use crate::resource::{Custom, Resource};
-use crate::schema::{Findings, duplicates, validate};
+use crate::schema::{Findings, decode_custom, duplicates, validate};
 use crate::status::Cause;
 
 /// Reasons of causes after which no rule is looked at: a rule may rely on the schema.
@@ -16,33 +19,74 @@ const BLOCKING: [&str; 5] = [
     "FieldValueTooMany",
 ];
 
-/// Does beforehand what takes long about a write: looks through the schemas of a definition, or compiles
-/// what a definition says of its objects, as far as this one comes to it. What is wrong is told by the write.
-pub(crate) fn look_ahead(resource: &Resource, text: &[u8]) {
-    let Some(custom) = &resource.custom else {
-        return definitions::look_ahead(resource, text);
+/// Members of a custom object that fit the schema of their definition, found before somebody has to wait for their
+/// write.
+#[derive(Debug)]
+pub(crate) struct Vouched {
+    resource: Arc<Resource>,
+    members: Map<String, Value>,
+}
+
+/// Members that the write itself changes.
+const CHANGED_BY_WRITE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// Does beforehand what takes long about a write of `object`: looks through the schemas of a definition, or compiles
+/// what a definition says of its objects, as far as this one comes to it, and holds the object against its schema.
+/// What is wrong is told by the write.
+pub(crate) fn look_ahead(resource: &Arc<Resource>, object: &Value) -> Option<Vouched> {
+    if resource.is_definition() {
+        definitions::look_ahead(resource, object.clone());
+        return None;
+    }
+    let custom = resource.custom.as_ref()?;
+    let mut object = object.clone();
+    decode_custom(&mut object, &resource.schema);
+    let schema = &custom.structural;
+    let causes = validate(schema, &object, None, ["", ""], &[], &custom.patterns);
+    custom.rules.check(schema, &object, None, &custom.patterns);
+    let Value::Object(mut members) = object else {
+        return None;
     };
-    if let Ok(object) = serde_json::from_slice::<Value>(text) {
-        let schema = &custom.structural;
-        validate(schema, &object, None, ["", ""], &custom.patterns);
-        custom.rules.check(schema, &object, None, &custom.patterns);
+    members.retain(|name, _| !CHANGED_BY_WRITE.contains(&name.as_str()));
+    causes.is_empty().then(|| Vouched {
+        resource: Arc::clone(resource),
+        members,
+    })
+}
+
+// === impl Vouched ===
+
+impl Vouched {
+    /// The members of an object that are known to fit.
+    fn of<'a>(&'a self, target: &Target, object: &Value) -> Vec<&'a str> {
+        let known = self.members.iter();
+        let same = known.filter(|(name, value)| object.get(name.as_str()) == Some(value));
+        let names = same.map(|(name, _)| name.as_str());
+        if Arc::ptr_eq(&self.resource, &target.resource) {
+            names.collect()
+        } else {
+            Vec::new()
+        }
     }
 }
 
-/// Checks a state of a custom object; `old` is the state before an update.
+/// Checks a state of a custom object; `old` is the state before an update. What is vouched for is not held against
+/// the schema again.
 pub(super) fn findings(
     target: &Target,
     custom: &Custom,
     object: &Value,
     old: Option<&Value>,
+    vouched: Option<&Vouched>,
 ) -> Findings {
+    let fitting = vouched.map_or_else(Vec::new, |vouched| vouched.of(target, object));
     let schema = &custom.structural;
     let is_status = target.is_subresource("status");
     let mut findings = Findings {
         causes: if is_status {
             status_causes(custom, object, old)
         } else {
-            validate(schema, object, old, ["", ""], &custom.patterns)
+            validate(schema, object, old, ["", ""], &fitting, &custom.patterns)
         },
         warnings: Vec::new(),
     };
@@ -52,7 +96,7 @@ pub(super) fn findings(
             causes.extend(replicas_cause(object, path));
         }
     }
-    embedded_causes(schema, object, old, "", causes);
+    embedded_causes(schema, object, old, &Place::At(""), causes);
     causes.extend(duplicates(schema, object, old));
     if custom.rules.is_empty() {
         return findings;
@@ -74,7 +118,7 @@ fn status_causes(custom: &Custom, object: &Value, old: Option<&Value>) -> Vec<Ca
     let old = old.and_then(|old| old.get("status"));
     object.get("status").map_or_else(Vec::new, |status| {
         let schema = &custom.structural["properties"]["status"];
-        validate(schema, status, old, ["status", ""], &custom.patterns)
+        validate(schema, status, old, ["status", ""], &[], &custom.patterns)
     })
 }
 
@@ -83,7 +127,7 @@ fn embedded_causes(
     schema: &Value,
     value: &Value,
     old: Option<&Value>,
-    field: &str,
+    field: &Place<'_>,
     causes: &mut Vec<Cause>,
 ) {
     if old == Some(value) {
@@ -102,15 +146,10 @@ fn embedded_causes(
         let inner = schema["properties"].get(name);
         let inner = inner.unwrap_or(&schema["additionalProperties"]);
         let old = old.and_then(|old| old.get(name));
-        let place = if field.is_empty() {
-            name.clone()
-        } else {
-            format!("{field}.{name}")
-        };
-        embedded_causes(inner, value, old, &place, causes);
+        embedded_causes(inner, value, old, &Place::Member(field, name), causes);
     }
     for (index, element) in value.as_array().into_iter().flatten().enumerate() {
-        let place = format!("{field}[{index}]");
+        let place = Place::Element(field, index);
         embedded_causes(&schema["items"], element, None, &place, causes);
     }
 }
@@ -154,4 +193,83 @@ fn replicas_cause(object: &Value, path: &str) -> Option<Cause> {
         return None;
     };
     Some(Cause::invalid(path, value, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::from_definition;
+    use crate::storage::Object;
+
+    fn target() -> Target {
+        let schema = json!({ "type": "object", "properties": {
+            "spec": { "type": "object", "properties": { "name": { "type": "string", "pattern": "^a+$" } } },
+            "other": { "type": "string", "pattern": "^a+$" },
+        } });
+        let names = json!({ "plural": "things", "kind": "Thing" });
+        let versions = json!([{
+            "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+        }]);
+        let definition = json!({
+            "spec": { "group": "example.com", "names": names, "versions": versions },
+            "status": { "acceptedNames": names },
+        });
+        let resource = from_definition(&Object::new(definition)).remove(0);
+        Target {
+            resource: Arc::new(resource),
+            namespace: String::new(),
+            name: String::new(),
+            subresource: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(target: &Target, object: &Value, vouched: &Vouched, expected: &[&str]) {
+        let custom = target
+            .resource
+            .custom
+            .as_ref()
+            .expect("it is a custom kind");
+        let findings = findings(target, custom, object, None, Some(vouched));
+        let fields = findings.causes.iter().map(|cause| cause.field.as_str());
+        assert_eq!(fields.collect::<Vec<_>>(), expected, "{object}");
+    }
+
+    #[test]
+    fn what_is_vouched_for_is_not_checked_again_and_all_else_is() {
+        let target = target();
+        // It would not fit, which shows who looks at it.
+        let spec = json!({ "name": "b" });
+        let vouched = Vouched {
+            resource: Arc::clone(&target.resource),
+            members: Map::from_iter([("spec".to_owned(), spec.clone())]),
+        };
+        check(&target, &json!({ "spec": spec }), &vouched, &[]);
+        check(
+            &target,
+            &json!({ "spec": spec, "other": "b" }),
+            &vouched,
+            &["other"],
+        );
+        check(
+            &target,
+            &json!({ "spec": { "name": "c" } }),
+            &vouched,
+            &["spec.name"],
+        );
+        // By another definition, or another version of it.
+        let other = self::target();
+        check(&other, &json!({ "spec": spec }), &vouched, &["spec.name"]);
+    }
+
+    #[test]
+    fn only_what_fits_is_vouched_for() {
+        let target = target();
+        let object = |name: &str| json!({ "metadata": {}, "spec": { "name": name, "unknown": 1 } });
+        assert!(look_ahead(&target.resource, &object("b")).is_none());
+        let vouched = look_ahead(&target.resource, &object("a")).expect("it fits");
+        // As it is stored, and without what the write changes.
+        let members = json!({ "spec": { "name": "a" } });
+        assert_eq!(Value::Object(vouched.members), members);
+    }
 }

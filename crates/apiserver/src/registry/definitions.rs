@@ -23,10 +23,7 @@ const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// Looks through the schemas of a definition that is to be written. What else is wrong with it is told
 /// by the write.
-pub(super) fn look_ahead(resource: &Resource, text: &[u8]) {
-    let Ok(mut definition) = serde_json::from_slice::<Value>(text) else {
-        return;
-    };
+pub(super) fn look_ahead(resource: &Resource, mut definition: Value) {
     // In the form in which the write comes to look at them; if the type is wrong, it is refused.
     let options = WriteOptions::default();
     if check_type(resource, &mut definition, &options).is_ok()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Target, content, custom, names};
+use super::{Target, WriteOptions, content, custom, names};
 use crate::object;
 use crate::schema::Findings;
 use crate::status::{Cause, Status};
@@ -46,7 +46,11 @@ pub(super) fn dedup_owners(body: &mut Value) -> Option<String> {
 /// # Errors
 ///
 /// 422 with a cause for each rule that is broken.
-pub(super) fn validate_new(target: &Target, object: &Value) -> Result<Vec<String>, Status> {
+pub(super) fn validate_new(
+    target: &Target,
+    object: &Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
     let mut causes = names::name_causes(resource, object);
     causes.extend(generation_cause(object));
@@ -54,15 +58,20 @@ pub(super) fn validate_new(target: &Target, object: &Value) -> Result<Vec<String
     causes.extend(names::annotation_causes(object));
     causes.extend(owner_causes(object));
     causes.extend(names::finalizer_causes(resource, object));
-    let own = content_findings(target, object, None);
+    let own = content_findings(target, object, None, options);
     causes.extend(own.causes);
     settled(target, object, causes, own.warnings)
 }
 
 /// What the rules of the kind say; `old` is the state before an update.
-fn content_findings(target: &Target, object: &Value, old: Option<&Value>) -> Findings {
+fn content_findings(
+    target: &Target,
+    object: &Value,
+    old: Option<&Value>,
+    options: &WriteOptions,
+) -> Findings {
     match &target.resource.custom {
-        Some(custom) => custom::findings(target, custom, object, old),
+        Some(custom) => custom::findings(target, custom, object, old, options.vouched.as_deref()),
         None => Findings {
             causes: content::causes(target, object, old),
             warnings: Vec::new(),
@@ -114,6 +123,7 @@ pub(super) fn validate_update(
     target: &Target,
     new: &Value,
     old: &Value,
+    options: &WriteOptions,
 ) -> Result<Vec<String>, Status> {
     let resource = &target.resource;
     let update = || {
@@ -142,7 +152,7 @@ pub(super) fn validate_update(
         causes.extend(owner_causes(new));
         causes.extend(owner_causes(new));
     }
-    let own = content_findings(target, new, Some(old));
+    let own = content_findings(target, new, Some(old), options);
     causes.extend(own.causes);
     settled(target, new, causes, own.warnings)
 }

@@ -110,7 +110,7 @@ impl Registry {
             self.allocate(target, &mut new, Some(&shown))?;
         }
         keep_server_members(&mut new, &shown);
-        warnings.extend(validate_update(target, &new, &shown)?);
+        warnings.extend(validate_update(target, &new, &shown, options)?);
         self.admit_change(target, &new, &shown)?;
         warnings.extend(names::finalizer_warnings(resource, &new, Some(&shown)));
         accept::finish(resource, &mut new);

@@ -12,18 +12,20 @@ pub(crate) use self::format::is_known as is_known_format;
 pub(crate) use self::lists::duplicates;
 
 use crate::pattern::Patterns;
+use crate::place::Place;
 use crate::status::Cause;
 
 /// Checks a value. What an update leaves as it was is not checked again: a schema may have become
 /// stricter since the value was stored.
 ///
-/// `field` is the path of the value in the object, and `shown` its name in messages. The patterns are
-/// those of the definition.
+/// `field` is the path of the value in the object, and `shown` its name in messages. The members named by `fitting`
+/// are known to fit. The patterns are those of the definition.
 pub(crate) fn validate(
     schema: &Value,
     value: &Value,
     old: Option<&Value>,
     [field, shown]: [&str; 2],
+    fitting: &[&str],
     patterns: &Patterns,
 ) -> Vec<Cause> {
     // Without a name of its own the value's path is not shown, and the dot behind it neither.
@@ -36,8 +38,9 @@ pub(crate) fn validate(
         hidden,
         patterns,
         nameless: false,
+        fitting,
     };
-    check.value(schema, value, old, field);
+    check.value(schema, value, old, &Place::At(field));
     let mut causes = check.causes;
     // What is told twice in the same words is told once.
     let mut told = BTreeSet::new();
@@ -52,8 +55,9 @@ pub(super) fn validate_default(schema: &Value, value: &Value, field: &str) -> Ve
         hidden: field.len() + 1,
         patterns: &Patterns::default(),
         nameless: true,
+        fitting: &[],
     };
-    check.value(schema, value, None, field);
+    check.value(schema, value, None, &Place::At(field));
     check.causes
 }
 
@@ -64,12 +68,14 @@ struct Check<'p> {
     hidden: usize,
     /// The value itself has no name in messages.
     nameless: bool,
+    /// Members of the value itself that are not looked at.
+    fitting: &'p [&'p str],
 }
 
 // === impl Check ===
 
 impl Check<'_> {
-    fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, field: &str) {
+    fn value(&mut self, schema: &Value, value: &Value, old: Option<&Value>, field: &Place<'_>) {
         if old == Some(value) {
             return;
         }
@@ -93,7 +99,7 @@ impl Check<'_> {
     }
 
     /// The value must be one of those that are listed. Null never is.
-    fn choice(&mut self, schema: &Value, value: &Value, field: &str) {
+    fn choice(&mut self, schema: &Value, value: &Value, field: &Place<'_>) {
         let Some(choices) = schema["enum"].as_array() else {
             return;
         };
@@ -109,7 +115,7 @@ impl Check<'_> {
     }
 
     /// Checks the JSON type.
-    fn kind(&mut self, schema: &Value, value: &Value, field: &str) {
+    fn kind(&mut self, schema: &Value, value: &Value, field: &Place<'_>) {
         let (found, found_format) = type_of(value);
         let own = schema["type"].as_str();
         let types: &[&str] = match &own {
@@ -140,7 +146,7 @@ impl Check<'_> {
         }
     }
 
-    fn wrong_type(&mut self, field: &str, wanted: &str, found: &str) {
+    fn wrong_type(&mut self, field: &Place<'_>, wanted: &str, found: &str) {
         let shown = self.shown(field);
         self.causes.push(Cause::wrong_type(
             field,
@@ -149,12 +155,16 @@ impl Check<'_> {
         ));
     }
 
-    fn shown<'a>(&self, field: &'a str) -> &'a str {
-        let whole = if self.nameless { "" } else { field };
-        field.get(self.hidden..).unwrap_or(whole)
+    fn shown(&self, field: &Place<'_>) -> String {
+        let whole = field.to_string();
+        match whole.get(self.hidden..) {
+            Some(shown) => shown.to_owned(),
+            None if self.nameless => String::new(),
+            None => whole,
+        }
     }
 
-    fn broken(&mut self, field: &str, value: &Value, rule: &str) {
+    fn broken(&mut self, field: &Place<'_>, value: &Value, rule: &str) {
         let why = format!("{} in body {rule}", self.shown(field));
         self.causes.push(Cause::invalid(field, value, &why));
     }
@@ -164,7 +174,7 @@ impl Check<'_> {
         schema: &Value,
         members: &Map<String, Value>,
         old: Option<&Value>,
-        field: &str,
+        field: &Place<'_>,
     ) {
         let count = members.len() as u64;
         if let Some(max) = schema["maxProperties"].as_u64().filter(|max| count > *max) {
@@ -189,20 +199,28 @@ impl Check<'_> {
             .filter_map(Value::as_str);
         for name in required.chain(embedded.iter().copied()) {
             if !members.contains_key(name) {
-                self.causes.push(Cause::required(joined(field, name), ""));
+                self.causes
+                    .push(Cause::required(Place::Member(field, name), ""));
             }
         }
+        let fitting: &[&str] = match field {
+            Place::At(_) => self.fitting,
+            Place::Member(..) | Place::Key(..) | Place::Element(..) => &[],
+        };
         for (name, value) in members {
+            if fitting.contains(&name.as_str()) {
+                continue;
+            }
             let additional = &schema["additionalProperties"];
             let inner = schema["properties"].get(name).unwrap_or(additional);
             if inner.is_object() {
                 let old = old.and_then(|old| old.get(name));
-                self.value(inner, value, old, &joined(field, name));
+                self.value(inner, value, old, &Place::Member(field, name));
             }
         }
     }
 
-    fn list(&mut self, schema: &Value, list: &[Value], old: Option<&Value>, field: &str) {
+    fn list(&mut self, schema: &Value, list: &[Value], old: Option<&Value>, field: &Place<'_>) {
         let count = list.len() as u64;
         if let Some(max) = schema["maxItems"].as_u64().filter(|max| count > *max) {
             self.causes.push(Cause::too_many(field, count, max));
@@ -240,30 +258,35 @@ impl Check<'_> {
             }
         }
         for (index, element) in list.iter().enumerate() {
-            let place = format!("{field}[{index}]");
             let before = if known.is_empty() {
                 None
             } else {
                 identity(element).and_then(|own| known.get(&own).copied())
             };
-            self.value(&schema["items"], element, before, &place);
+            self.value(
+                &schema["items"],
+                element,
+                before,
+                &Place::Element(field, index),
+            );
         }
     }
 
-    fn text(&mut self, schema: &Value, text: &str, field: &str) {
-        let value = json!(text);
+    fn text(&mut self, schema: &Value, text: &str, field: &Place<'_>) {
+        let value = || json!(text);
         let length = text.chars().count() as u64;
         // Of these only the first that is broken is told.
         if let Some(max) = schema["maxLength"].as_u64().filter(|max| length > *max) {
             self.causes.push(Cause::too_long(field, max));
         } else if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
             let rule = format!("should be at least {min} chars long");
-            self.broken(field, &value, &rule);
+            self.broken(field, &value(), &rule);
         } else if let Some(pattern) = schema["pattern"].as_str() {
             self.pattern(pattern, text, field);
         }
         let format = format::checked(schema);
         if !format::fits(format, text) {
+            let value = value();
             let why = format!(
                 "{} in body must be of type {format}: {value}",
                 self.shown(field)
@@ -272,7 +295,7 @@ impl Check<'_> {
         }
     }
 
-    fn pattern(&mut self, pattern: &str, text: &str, field: &str) {
+    fn pattern(&mut self, pattern: &str, text: &str, field: &Place<'_>) {
         let rule = match self.patterns.get(pattern) {
             Ok(compiled) if compiled.is_match(text) => return,
             Ok(_) => format!("should match '{pattern}'"),
@@ -282,7 +305,7 @@ impl Check<'_> {
         self.broken(field, &json!(text), &rule);
     }
 
-    fn number(&mut self, schema: &Value, value: &Value, field: &str) {
+    fn number(&mut self, schema: &Value, value: &Value, field: &Place<'_>) {
         let Some(number) = value.as_f64() else { return };
         self.range(schema, value, "Checked", field);
         // Whole numbers are held against whole bounds.
@@ -340,7 +363,7 @@ impl Check<'_> {
     }
 
     /// A number, and each bound of it, must be one of the schema's type and format.
-    fn range(&mut self, schema: &Value, value: &Value, which: &str, field: &str) {
+    fn range(&mut self, schema: &Value, value: &Value, which: &str, field: &Place<'_>) {
         let own = schema["type"].as_str().unwrap_or_default();
         let format = format::checked(schema);
         let fits = match (own, format) {
@@ -431,21 +454,13 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn joined(field: &str, name: &str) -> String {
-    if field.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{field}.{name}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[track_caller]
     fn check(schema: &Value, value: &Value, expected: &[&str]) {
-        let causes = validate(schema, value, None, ["x", "x"], &Patterns::default());
+        let causes = validate(schema, value, None, ["x", "x"], &[], &Patterns::default());
         let found: Vec<String> = causes
             .iter()
             .map(|cause| format!("{}: {}", cause.field, cause.message))
@@ -528,7 +543,14 @@ mod tests {
         );
         let numbers = json!({ "type": "number", "enum": [1, 2.5] });
         for (value, expected) in [(json!(1.0), true), (json!(2.5), true), (json!(3), false)] {
-            let causes = validate(&numbers, &value, None, ["x", "x"], &Patterns::default());
+            let causes = validate(
+                &numbers,
+                &value,
+                None,
+                ["x", "x"],
+                &[],
+                &Patterns::default(),
+            );
             assert_eq!(causes.is_empty(), expected, "{value}");
         }
         let port = json!({ "x-kubernetes-int-or-string": true, "enum": ["A"] });

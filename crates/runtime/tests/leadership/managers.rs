@@ -359,5 +359,8 @@ fn two_managers_never_run_at_once_and_a_leader_is_found_again() {
     let handovers: usize = seeds.map(play).sum();
     println!("{count} worlds, {handovers} hand-overs");
     // Without hand-overs there was nothing to be seen. One world may well have none.
-    assert!(count < 25 || handovers > 0, "no hand-over in {count} worlds");
+    assert!(
+        count < 25 || handovers > 0,
+        "no hand-over in {count} worlds"
+    );
 }

@@ -5,26 +5,28 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::place::Place;
+
 /// Reads JSON. Answers the value and the paths of members that occur more than once.
 pub(super) fn read(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut duplicates = Vec::new();
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let place = Place {
-        path: String::new(),
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let reader = Reader {
+        place: Place::At(""),
         duplicates: &mut duplicates,
     };
-    let value = place.deserialize(&mut reader)?;
-    reader.end()?;
+    let value = reader.deserialize(&mut json)?;
+    json.end()?;
     Ok((value, duplicates))
 }
 
-/// Where in the document a value is.
-struct Place<'a> {
-    path: String,
+/// Reads the value in a place.
+struct Reader<'a> {
+    place: Place<'a>,
     duplicates: &'a mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -32,7 +34,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,11 +72,11 @@ impl<'de> Visitor<'de> for Place<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let place = Place {
-                path: format!("{}[{}]", self.path, list.len()),
+            let element = Reader {
+                place: Place::Element(&self.place, list.len()),
                 duplicates: self.duplicates,
             };
-            match elements.next_element_seed(place)? {
+            match elements.next_element_seed(element)? {
                 Some(element) => list.push(element),
                 None => return Ok(Value::Array(list)),
             }
@@ -84,19 +86,19 @@ impl<'de> Visitor<'de> for Place<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let path = if self.path.is_empty() {
-                name.clone()
-            } else {
-                format!("{}.{name}", self.path)
-            };
-            if map.contains_key(&name) && !self.duplicates.contains(&path) {
-                self.duplicates.push(path.clone());
+            let place = Place::Member(&self.place, &name);
+            if map.contains_key(&name) {
+                let path = place.to_string();
+                if !self.duplicates.contains(&path) {
+                    self.duplicates.push(path);
+                }
             }
-            let place = Place {
-                path,
+            let member = Reader {
+                place,
                 duplicates: self.duplicates,
             };
-            map.insert(name, members.next_value_seed(place)?);
+            let value = members.next_value_seed(member)?;
+            map.insert(name, value);
         }
         Ok(Value::Object(map))
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Check;
+use crate::place::Place;
 use crate::status::Cause;
 
 /// What came of the schemas of a list.
@@ -24,7 +25,7 @@ impl Check<'_> {
         schema: &Value,
         value: &Value,
         old: Option<&Value>,
-        field: &str,
+        field: &Place<'_>,
     ) {
         if let Some(outcome) = self.outcome(&schema["anyOf"], value, old, field)
             && outcome.fitting == 0
@@ -67,7 +68,7 @@ impl Check<'_> {
         schemas: &Value,
         value: &Value,
         old: Option<&Value>,
-        field: &str,
+        field: &Place<'_>,
     ) -> Option<Outcome> {
         let schemas = schemas.as_array().filter(|schemas| !schemas.is_empty())?;
         let mut outcome = Outcome {
@@ -93,19 +94,26 @@ impl Check<'_> {
         Some(outcome)
     }
 
-    fn part(&self, schema: &Value, value: &Value, old: Option<&Value>, field: &str) -> Vec<Cause> {
+    fn part(
+        &self,
+        schema: &Value,
+        value: &Value,
+        old: Option<&Value>,
+        field: &Place<'_>,
+    ) -> Vec<Cause> {
         let mut part = Self {
             causes: Vec::new(),
             hidden: self.hidden,
             patterns: self.patterns,
             nameless: self.nameless,
+            fitting: &[],
         };
         part.value(schema, value, old, field);
         part.causes
     }
 
     /// Says something about a value without naming its field as such.
-    fn told(&mut self, field: &str, why: &str) {
+    fn told(&mut self, field: &Place<'_>, why: &str) {
         let why = format!("{:?} {why}", self.shown(field));
         self.causes.push(Cause::invalid("<nil>", &json!(""), &why));
     }

@@ -4,6 +4,7 @@ mod codes;
 mod links;
 mod times;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
@@ -47,12 +48,14 @@ const KNOWN: [&str; 31] = [
 
 /// Whether the server knows a format. What it does not know it does not check.
 pub(crate) fn is_known(format: &str) -> bool {
-    KNOWN.contains(&plain(format).as_str())
+    KNOWN.contains(&&*plain(format))
 }
 
 /// The format that a server checks of a schema; empty if it is none, or none for values of its type.
 pub(super) fn checked(schema: &Value) -> &str {
-    let format = schema["format"].as_str().unwrap_or_default();
+    let Some(format) = schema["format"].as_str() else {
+        return "";
+    };
     let name = plain(format);
     let own = schema["type"].as_str().unwrap_or_default();
     let fits = match own {
@@ -73,13 +76,17 @@ fn is_of_texts(name: &str) -> bool {
 }
 
 /// Formats are told apart without their dashes.
-fn plain(format: &str) -> String {
-    format.replace('-', "")
+fn plain(format: &str) -> Cow<'_, str> {
+    if format.contains('-') {
+        format.replace('-', "").into()
+    } else {
+        format.into()
+    }
 }
 
 /// Whether a text has a format. One that is not known restricts nothing.
 pub(super) fn fits(format: &str, text: &str) -> bool {
-    match plain(format).as_str() {
+    match &*plain(format) {
         "datetime" => times::is_date_time(text),
         "date" => times::is_date(text),
         "duration" => schema_duration(text).is_some(),

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 
 use serde_json::Value;
 
+use crate::place::Place;
 use crate::status::Cause;
 
 /// The elements of sets and list maps that are in their list twice, each told once. Where an old state
@@ -12,7 +13,7 @@ use crate::status::Cause;
 pub(crate) fn duplicates(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let of = |value: &Value| {
         let mut causes = Vec::new();
-        walk(schema, value, "", &mut causes);
+        walk(schema, value, &Place::At(""), &mut causes);
         causes
     };
     match old {
@@ -21,17 +22,12 @@ pub(crate) fn duplicates(schema: &Value, value: &Value, old: Option<&Value>) -> 
     }
 }
 
-fn walk(schema: &Value, value: &Value, field: &str, causes: &mut Vec<Cause>) {
+fn walk(schema: &Value, value: &Value, field: &Place<'_>, causes: &mut Vec<Cause>) {
     for (name, value) in value.as_object().into_iter().flatten() {
         if let Some(inner) = schema["properties"].get(name) {
-            let place = if field.is_empty() {
-                name.clone()
-            } else {
-                format!("{field}.{name}")
-            };
-            walk(inner, value, &place, causes);
+            walk(inner, value, &Place::Member(field, name), causes);
         } else if schema["additionalProperties"].is_object() {
-            let place = format!("{field}[{name}]");
+            let place = Place::Key(field, name);
             walk(&schema["additionalProperties"], value, &place, causes);
         }
     }
@@ -40,7 +36,7 @@ fn walk(schema: &Value, value: &Value, field: &str, causes: &mut Vec<Cause>) {
         walk(
             &schema["items"],
             element,
-            &format!("{field}[{index}]"),
+            &Place::Element(field, index),
             causes,
         );
     }
@@ -50,7 +46,7 @@ fn walk(schema: &Value, value: &Value, field: &str, causes: &mut Vec<Cause>) {
             for (index, element) in list.iter().enumerate() {
                 if !element.is_object() {
                     let why = "must be an object for an array of list-type map";
-                    causes.push(Cause::invalid(format!("{field}[{index}]"), element, why));
+                    causes.push(Cause::invalid(Place::Element(field, index), element, why));
                 }
             }
             let keys: Vec<Option<Value>> = list.iter().map(|one| key(schema, one)).collect();
@@ -74,7 +70,7 @@ fn key(schema: &Value, element: &Value) -> Option<Value> {
 
 fn twice<'a>(
     values: impl Iterator<Item = Option<&'a Value>>,
-    field: &str,
+    field: &Place<'_>,
     causes: &mut Vec<Cause>,
 ) {
     // By their text, and whether that was told.
@@ -87,7 +83,7 @@ fn twice<'a>(
             }
             Entry::Occupied(mut entry) if !entry.get() => {
                 entry.insert(true);
-                causes.push(Cause::duplicate(format!("{field}[{index}]"), value));
+                causes.push(Cause::duplicate(Place::Element(field, index), value));
             }
             Entry::Occupied(_) => {}
         }
