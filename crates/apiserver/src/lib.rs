@@ -64,7 +64,7 @@ pub use self::environment::{Clock, SystemClock, TokioClock};
 pub use self::fate::{Fate, PodRule, Workload};
 pub use self::faults::{Fault, FaultGuard, Faults, Rule};
 pub use self::http::{ResponseBody, Service, TransportError};
-pub use self::journal::{StoredChange, StoredObject};
+pub use self::journal::{ChangeView, ObjectView, StoredChange, StoredObject};
 pub use self::listening::Listening;
 pub use self::requests::{Request, Requests, Verb};
 pub use self::server::{ApiServer, ApiServerBuilder};

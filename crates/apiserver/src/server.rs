@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::environment::{Clock, SystemClock};
 use crate::faults::Faults;
 use crate::http::Service;
-use crate::journal::{self, StoredChange, StoredObject};
+use crate::journal::{self, ChangeView, ObjectView, StoredChange, StoredObject};
 use crate::listening::{Hosts, Listening, Protocol};
 use crate::registry::Registry;
 use crate::requests::Requests;
@@ -142,6 +142,15 @@ impl ApiServer {
         self.core.stage.with(|registry| journal::objects(registry))
     }
 
+    /// Shows everything that is stored, as [`objects`](Self::objects) answers it, without a copy of anything.
+    ///
+    /// The server waits meanwhile: `look` must not ask it for anything.
+    pub fn visit_objects(&self, look: impl FnMut(ObjectView<'_>)) {
+        self.core
+            .stage
+            .with(|registry| journal::visit_objects(registry, look));
+    }
+
     /// Every write after a revision, oldest first, with the object before and after it. What was
     /// [compacted](Self::compact) is not in it.
     ///
@@ -167,6 +176,16 @@ impl ApiServer {
         self.core
             .stage
             .with(|registry| journal::changes_after(registry, revision))
+    }
+
+    /// Shows every write after a revision, as [`changes_after`](Self::changes_after) answers it, without a copy of
+    /// anything.
+    ///
+    /// The server waits meanwhile: `look` must not ask it for anything.
+    pub fn visit_changes(&self, revision: u64, look: impl FnMut(ChangeView<'_>)) {
+        self.core
+            .stage
+            .with(|registry| journal::visit_changes(registry, revision, look));
     }
 
     /// Forgets the history: watches, continue tokens and exact lists of older revisions are expired.

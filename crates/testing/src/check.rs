@@ -3,14 +3,15 @@
 use crate::{
     generate::Plans,
     log::{Entry, Timeline},
-    oracle::{Fault, Problem, judge, judge_reference},
+    oracle::{judge, judge_reference},
     plan::Plan,
+    reference::Reference,
     report::{Finding, Report, test_name},
     save::{progress, save},
+    series::groups,
     setup::Setup,
-    state::Varying,
-    trace::{Part, Trace},
-    world::{Hints, play},
+    verdict::{Judged, Verdict, judge_alone, judge_group},
+    world::play,
 };
 use std::{
     sync::{
@@ -20,26 +21,8 @@ use std::{
     thread,
 };
 
-/// How many runs with other seeds show what differs by chance.
-const REFERENCES: u64 = 3;
-
 /// How many plans are tried with each of many seeds.
 const PLANS_OF_SEED: usize = 4;
-
-/// What the plans are compared with.
-struct Reference {
-    trace: Trace,
-    varying: Varying,
-    hints: Arc<Hints>,
-}
-
-/// The result of a plan.
-struct Verdict {
-    finding: Option<Finding>,
-    fired: bool,
-    repaired: bool,
-    notes: Vec<String>,
-}
 
 /// Checks a scenario, and saves the report if that is wanted.
 pub(crate) fn check<X: Send + Sync + 'static>(setup: &Arc<Setup<X>>) -> Report {
@@ -79,8 +62,10 @@ fn try_seeds<X: Send + Sync + 'static>(setup: &Arc<Setup<X>>) -> Report {
                 let mut plans = Plans::of(setup, &reference.trace).kept;
                 fastrand::Rng::with_seed(*seed).shuffle(&mut plans);
                 plans.truncate(PLANS_OF_SEED);
-                let verdicts = plans.iter().map(|plan| verdict(setup, &reference, plan));
-                collect(verdicts.collect(), &mut report);
+                for plan in &plans {
+                    collect(judge_alone(setup, &reference, plan), &mut report);
+                    report.plays += 1;
+                }
             }
             Ok(None) => {}
             Err(error) => report.error = Some(error),
@@ -157,91 +142,6 @@ fn parse_replay(text: &str) -> Result<(u64, Plan), String> {
     Ok((seed, plan.parse().map_err(|error| format!("{error}"))?))
 }
 
-impl<X> Setup<X> {
-    /// The problems that are to be told.
-    fn wanted(&self, mut problems: Vec<Problem>) -> Vec<Problem> {
-        problems.retain(|problem| {
-            let is_free = problem.fault == Fault::WritesInVain && !self.frugal;
-            !is_free && !self.without.iter().any(|name| name == problem.fault.name())
-        });
-        problems
-    }
-}
-
-impl Reference {
-    /// The reference of a seed; none if there is something wrong with it already.
-    fn of<X: Send + Sync + 'static>(
-        setup: &Arc<Setup<X>>,
-        seed: u64,
-        report: &mut Report,
-    ) -> Result<Option<Self>, String> {
-        let none = Arc::new(Hints::default());
-        let seeds: Vec<u64> = (0..REFERENCES)
-            .map(|n| seed.wrapping_add(n * 7_919))
-            .collect();
-        let mut traces = seeds
-            .iter()
-            .map(|seed| play(setup, *seed, &Plan::Nothing, &none));
-        let trace = traces.next().ok_or("there is no reference")??;
-        report.played(1);
-        report.reconciles = trace.runs();
-        let writes = trace
-            .entries
-            .iter()
-            .filter(|entry| entry.is_operators_write());
-        report.writes = writes.count();
-        let problems = setup.wanted(judge_reference(&trace));
-        if !problems.is_empty() {
-            report.found(Finding::new(None, &trace, problems));
-            return Ok(None);
-        }
-        let mut varying = Varying::new(setup.ignored.clone());
-        for other in traces {
-            let other = other?;
-            report.played(1);
-            let problems = setup.wanted(learn(&mut varying, &trace, &other));
-            if !problems.is_empty() {
-                report.found(Finding::new(None, &other, problems));
-                return Ok(None);
-            }
-        }
-        let end = trace.last_step().ok_or("the reference has no end")?;
-        let hints = Hints {
-            finals: trace.finals.clone(),
-            children: trace.children(end),
-            ends: trace
-                .ends
-                .iter()
-                .map(|end| (end.part, (end.state.clone(), trace.longest_gap(end))))
-                .collect(),
-            varying: varying.clone(),
-        };
-        Ok(Some(Self {
-            trace,
-            varying,
-            hints: Arc::new(hints),
-        }))
-    }
-}
-
-/// Learns from another reference what differs by chance. What may not differ is a problem.
-fn learn(varying: &mut Varying, trace: &Trace, other: &Trace) -> Vec<Problem> {
-    let mut problems = judge_reference(other);
-    for end in &other.ends {
-        let Some(expected) = trace.end(end.part) else {
-            continue;
-        };
-        for difference in varying.learn(&expected.state, &end.state) {
-            let text = format!("with another seed, {difference}");
-            problems.push(Problem {
-                fault: Fault::Unstable,
-                text,
-            });
-        }
-    }
-    problems
-}
-
 fn run_plans<X: Send + Sync + 'static>(
     setup: &Arc<Setup<X>>,
     reference: &Reference,
@@ -252,99 +152,40 @@ fn run_plans<X: Send + Sync + 'static>(
     report.dropped.clone_from(&plans.dropped);
     let (test, all) = (test_name(), plans.kept.len());
     let (done, faults) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let verdicts = each(setup, &plans.kept, |plan| {
-        let verdict = verdict(setup, reference, plan);
-        let found = usize::from(verdict.finding.is_some());
-        let faults = faults.fetch_add(found, Ordering::Relaxed) + found;
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(folder) = &setup.save {
-            progress(&test, folder, done, all, faults);
-        }
-        verdict
+    let groups = groups(&plans.kept, &reference.trace);
+    let judged = each(setup, &groups, |group| {
+        judge_group(setup, reference, &plans.kept, group, |verdict| {
+            let found = usize::from(verdict.finding.is_some());
+            let faults = faults.fetch_add(found, Ordering::Relaxed) + found;
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(folder) = &setup.save {
+                progress(&test, folder, done, all, faults);
+            }
+        })
     });
-    collect(verdicts, report);
-}
-
-fn verdict<X: Send + Sync + 'static>(
-    setup: &Arc<Setup<X>>,
-    reference: &Reference,
-    plan: &Plan,
-) -> Verdict {
-    let mut verdict = Verdict {
-        finding: None,
-        fired: true,
-        repaired: false,
-        notes: Vec::new(),
-    };
-    let trace = match play(setup, reference.trace.seed, plan, &reference.hints) {
-        Ok(trace) => trace,
-        Err(error) => {
-            verdict.notes.push(format!("{plan}: {error}"));
-            return verdict;
-        }
-    };
-    verdict.fired = trace.fired
-        || matches!(
-            plan,
-            Plan::Late | Plan::Direct | Plan::Lag(_) | Plan::Batched(_) | Plan::LateCollector
-        );
-    let problems = setup.wanted(judge(&reference.trace, &reference.varying, &trace));
-    if problems.is_empty() {
-        let (repaired, note) = repair(reference, &trace);
-        verdict.repaired = repaired;
-        verdict.notes.extend(note);
-        verdict.notes.extend(in_vain(&trace));
-    } else {
-        verdict.finding = Some(Finding::new(Some(&reference.trace), &trace, problems));
+    let mut verdicts = Vec::new();
+    for Judged {
+        verdicts: some,
+        plays,
+    } in judged
+    {
+        verdicts.extend(some);
+        report.plays += plays;
     }
-    verdict
-}
-
-/// Whether the operator put right what the plan has damaged; if it has not, what that was.
-fn repair(reference: &Reference, trace: &Trace) -> (bool, Option<String>) {
-    let (Some(expected), Some(found)) = (reference.trace.last_step(), trace.end(Part::Probe))
-    else {
-        return (false, None);
-    };
-    if matches!(trace.plan, Plan::Lose(_)) {
-        return (true, None);
-    }
-    let Plan::Edit(object) = &trace.plan else {
-        return (false, None);
-    };
-    let left = expected.state.differences(&found.state, &reference.varying);
-    match left.first() {
-        None => (trace.fired, None),
-        Some(left) => (
-            false,
-            Some(format!("an edit of {object} is not undone: {left}")),
-        ),
+    // The simplest first, whoever was ready first.
+    verdicts.sort_by_key(|(index, _)| *index);
+    for (_, verdict) in verdicts {
+        collect(verdict, report);
     }
 }
 
-/// What an operator writes at rest without an effect, if that is no fault.
-fn in_vain(trace: &Trace) -> Option<String> {
-    let end = trace
-        .end(Part::Probe)
-        .filter(|_| trace.plan == Plan::Idle)?;
-    let vain: Vec<String> = trace.vain_writes(end).into_keys().collect();
-    (!vain.is_empty()).then(|| {
-        format!(
-            "with nothing to do, these writes are made and change nothing: {}",
-            vain.join(", ")
-        )
-    })
-}
-
-fn collect(verdicts: Vec<Verdict>, report: &mut Report) {
-    for verdict in verdicts {
-        report.played(1);
-        report.repairs += usize::from(verdict.repaired);
-        report.inapplicable += usize::from(!verdict.fired);
-        report.notes.extend(verdict.notes);
-        if let Some(finding) = verdict.finding {
-            report.found(finding);
-        }
+fn collect(verdict: Verdict, report: &mut Report) {
+    report.run += 1;
+    report.repairs += usize::from(verdict.repaired);
+    report.inapplicable += usize::from(!verdict.fired);
+    report.notes.extend(verdict.notes);
+    if let Some(finding) = verdict.finding {
+        report.found(finding);
     }
 }
 
@@ -361,7 +202,7 @@ fn replay<X: Send + Sync + 'static>(
             return;
         }
     };
-    report.played(1);
+    report.played();
     report.replayed = Some(Timeline(&trace.entries).to_string());
     let problems = if *plan == Plan::Nothing {
         judge_reference(&trace)

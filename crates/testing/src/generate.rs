@@ -26,12 +26,15 @@ struct Candidate<'a> {
     before_deletion: bool,
     /// Whether nothing was written since the operator's write before.
     follows_own_write: bool,
+    /// Whether a run before had the same requests with the same answers, and changed the same places.
+    is_repeated: bool,
 }
 
 const OF_WATCHES: &str = "requests of watches, which the restarts cover";
 const REPEATED: &str = "requests of a run that did the same as one before, without effect";
 const AGAIN: &str =
     "requests for what is given again, of a run that did the same as one for the first time";
+const OTHER_VALUES: &str = "faults of a run that did the same as one before, with other values";
 const SAME_CRASH: &str = "crashes that leave the same behind as another one";
 const SAME_FAULT: &str = "faults that nobody could tell from another one";
 const UNWANTED: &str = "plans of checks that were not asked for";
@@ -126,7 +129,11 @@ impl Plans {
     /// The requests that plans are about. Those of watches are covered by restarts, and of runs that
     /// asked the same, heard the same and changed nothing, one is enough.
     fn candidates<'a>(&mut self, reference: &'a Trace) -> Vec<Candidate<'a>> {
-        let (repeated, again) = repeated_runs(reference);
+        let Repeated {
+            idle,
+            again,
+            effective,
+        } = repeated_runs(reference);
         let deletion = reference
             .end(Part::Deleted)
             .map_or(usize::MAX, |end| end.from);
@@ -137,7 +144,7 @@ impl Plans {
                 let of_watch = request.run.is_none() && request.verb == "list";
                 if of_watch {
                     self.drop_for(OF_WATCHES, 1);
-                } else if request.run.is_some_and(|run| repeated.contains(&run)) {
+                } else if request.run.is_some_and(|run| idle.contains(&run)) {
                     self.drop_for(REPEATED, 1);
                 } else if request.run.is_some_and(|run| again.contains(&run)) {
                     self.drop_for(AGAIN, 1);
@@ -147,6 +154,7 @@ impl Plans {
                         request,
                         before_deletion: index < deletion,
                         follows_own_write,
+                        is_repeated: request.run.is_some_and(|run| effective.contains(&run)),
                     });
                 }
             }
@@ -226,9 +234,22 @@ impl Plans {
         };
         let mut busy: BTreeSet<(&str, &str)> = BTreeSet::new();
         for Candidate {
-            number, request, ..
+            number,
+            request,
+            is_repeated,
+            ..
         } in candidates
         {
+            // What it does after an error does not depend on values. What a lost answer leaves behind may.
+            if *is_repeated && request.changes.is_empty() {
+                let faults = if Address::is_write(request.verb) {
+                    4
+                } else {
+                    3
+                };
+                self.drop_for(OTHER_VALUES, faults);
+                continue;
+            }
             let mut add = |injection| self.kept.push(Plan::Request(*number, injection));
             add(ServerError);
             add(Refused);
@@ -267,9 +288,18 @@ fn numbered(entry: &Entry) -> Option<(u32, &Request)> {
     Some((request.number?, request))
 }
 
-/// Runs that had the same requests with the same answers as a run before: those that changed nothing, and those that
-/// changed the same for what is given again.
-fn repeated_runs(reference: &Trace) -> (BTreeSet<u32>, BTreeSet<u32>) {
+/// Runs that had the same requests with the same answers as a run before, and changed the same places.
+#[derive(Default)]
+struct Repeated {
+    /// Those that changed nothing.
+    idle: BTreeSet<u32>,
+    /// Those for what is given again.
+    again: BTreeSet<u32>,
+    /// The others.
+    effective: BTreeSet<u32>,
+}
+
+fn repeated_runs(reference: &Trace) -> Repeated {
     type Step<'a> = (
         &'static str,
         &'a ObjectId,
@@ -302,14 +332,16 @@ fn repeated_runs(reference: &Trace) -> (BTreeSet<u32>, BTreeSet<u32>) {
         *is_again |= index >= second_life;
     }
     let mut seen = BTreeSet::new();
-    let (mut repeated, mut again) = (BTreeSet::new(), BTreeSet::new());
+    let mut repeated = Repeated::default();
     for (run, (signature, has_effect, is_again)) in runs {
         let is_new = seen.insert(signature);
-        if !is_new && !has_effect {
-            repeated.insert(run);
-        } else if !is_new && is_again {
-            again.insert(run);
-        }
+        let kind = match (has_effect, is_again) {
+            _ if is_new => continue,
+            (false, _) => &mut repeated.idle,
+            (true, true) => &mut repeated.again,
+            (true, false) => &mut repeated.effective,
+        };
+        kind.insert(run);
     }
-    (repeated, again)
+    repeated
 }

@@ -1,9 +1,12 @@
 //! Checks that an operator converges, whatever happens in between.
 //!
-//! A [`Scenario`] says what the operator is and what its users do. [`Scenario::check`] runs it once as a
-//! reference, and then once for each way in which a cluster can be unkind: the operator crashes after
+//! A [`Scenario`] says what the operator is and what its users do. [`Scenario::check`] runs it as a
+//! reference, and then under each way in which a cluster can be unkind: the operator crashes after
 //! this write, that request is answered 500, the watch of Secrets lags, the object is deleted in the
-//! middle, somebody edits a child. Each run must come to rest, and end as the reference does.
+//! middle, somebody edits a child. Each time it must come to rest, and end as the reference does.
+//!
+//! What leaves the world as it was is followed by the next in the same run. What is wrong then is run alone, and only
+//! that counts.
 //!
 //! ```
 //! # use homeostat::{Action, Controller, error_policy, watcher};
@@ -60,15 +63,18 @@ mod oracle;
 mod panics;
 mod plan;
 mod recorder;
+mod reference;
 mod report;
 mod save;
 mod scenario;
+mod series;
 mod setup;
 mod spans;
 mod state;
 mod task;
 mod told;
 mod trace;
+mod verdict;
 mod wire;
 mod world;
 

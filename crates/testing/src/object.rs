@@ -87,6 +87,8 @@ pub(crate) fn differences(
         (Value::Object(left), Value::Object(right)) => {
             for (name, value) in left {
                 match right.get(name) {
+                    // Most places are equal, and need no path.
+                    Some(other) if other == value => {}
                     Some(other) => differences(value, other, &path.member(name), each),
                     None => each(&path.member(name), Some(value), None),
                 }
@@ -96,7 +98,8 @@ pub(crate) fn differences(
             }
         }
         (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
-            for (index, (left, right)) in left.iter().zip(right).enumerate() {
+            let pairs = left.iter().zip(right).enumerate();
+            for (index, (left, right)) in pairs.filter(|(_, (left, right))| left != right) {
                 differences(left, right, &path.item(index), each);
             }
         }

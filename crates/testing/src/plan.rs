@@ -307,6 +307,23 @@ impl Plan {
         }
     }
 
+    /// What happens to the request that it is about, if something does.
+    pub(crate) fn injection(&self) -> Option<Injection> {
+        if let Self::Request(_, injection) = self {
+            return Some(*injection);
+        }
+        // The operator's end does the rest.
+        matches!(self, Self::DeleteWhileDown(_)).then_some(Injection::CrashBefore)
+    }
+
+    /// Whether the user deletes what was given, or all there is, in the middle of a part.
+    pub(crate) fn deletes(&self) -> bool {
+        matches!(
+            self,
+            Self::Delete(_) | Self::DeleteWhileDown(_) | Self::DeleteNamespace(_)
+        )
+    }
+
     /// Whether it leaves the operator nothing to do.
     pub(crate) fn is_at_rest(&self) -> bool {
         matches!(

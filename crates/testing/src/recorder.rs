@@ -4,8 +4,8 @@ use crate::{
     log::{Actor, Change, Effect, Entry, Event},
     object::{ObjectId, changed_paths, metadata},
 };
-use homeostat_apiserver::{ApiServer, StoredChange};
-use serde_json::{Value, json};
+use homeostat_apiserver::{ApiServer, ChangeView};
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -28,14 +28,22 @@ struct Recorded {
     entries: Vec<Entry>,
     /// The revision up to which writes are in the log.
     revision: u64,
-    /// The object of every uid that was ever there.
-    uids: BTreeMap<String, ObjectId>,
-    /// How many objects were created from each `generateName`, and what each is called here.
-    stems: BTreeMap<ObjectId, String>,
+    names: Names,
     runs: u32,
     last_change: Duration,
     watchdog: Option<Watchdog>,
     violated: Vec<String>,
+}
+
+/// What the objects are called in every run.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// The object of every uid that was ever there.
+    uids: BTreeMap<String, ObjectId>,
+    /// The pod of every address that one ever had.
+    addresses: BTreeMap<String, ObjectId>,
+    /// What objects are called whose names the server made.
+    stems: BTreeMap<ObjectId, String>,
 }
 
 /// Resources whose objects come and go with every run and say nothing of the operator's state.
@@ -57,8 +65,7 @@ impl Recorder {
         let recorded = Recorded {
             entries: Vec::new(),
             revision: server.revision(),
-            uids: BTreeMap::new(),
-            stems: BTreeMap::new(),
+            names: Names::default(),
             runs: 0,
             last_change: Duration::ZERO,
             watchdog: None,
@@ -118,12 +125,13 @@ impl Recorder {
         if self.server.revision() == state.revision {
             return Vec::new();
         }
-        let stored = self.server.changes_after(state.revision);
-        let changes: Vec<Change> = stored
-            .into_iter()
-            .map(|stored| state.learn(&stored))
-            .filter(|change| !(actor == Actor::Operator && is_passing(&change.object)))
-            .collect();
+        let mut changes = Vec::new();
+        self.server.visit_changes(state.revision, |stored| {
+            let change = state.learn(&stored);
+            if !(actor == Actor::Operator && is_passing(&change.object)) {
+                changes.push(change);
+            }
+        });
         if changes.iter().any(|change| !is_passing(&change.object)) {
             state.last_change = at;
         }
@@ -160,17 +168,21 @@ impl Recorder {
         look(state.entries.get(from..).unwrap_or_default())
     }
 
+    /// Everything so far, which is forgotten here.
     pub(crate) fn take(&self) -> Vec<Entry> {
-        std::mem::take(&mut self.lock().entries)
+        let mut state = self.lock();
+        state.violated.clear();
+        std::mem::take(&mut state.entries)
     }
 
-    pub(crate) fn uids(&self) -> BTreeMap<String, ObjectId> {
-        self.lock().uids.clone()
+    /// Lends what the objects are called.
+    pub(crate) fn with_names<T>(&self, look: impl FnOnce(&Names) -> T) -> T {
+        look(&self.lock().names)
     }
 
     /// What an object is called in every run.
     pub(crate) fn stem(&self, id: &ObjectId) -> ObjectId {
-        self.lock().stem(id)
+        self.lock().names.stem(id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorded> {
@@ -181,44 +193,81 @@ impl Recorder {
 // === impl Recorded ===
 
 impl Recorded {
-    fn learn(&mut self, stored: &StoredChange) -> Change {
+    fn learn(&mut self, stored: &ChangeView<'_>) -> Change {
         self.revision = stored.revision;
-        let object = ObjectId::new(
-            &stored.group,
-            &stored.resource,
-            &stored.namespace,
-            &stored.name,
-        );
-        let nothing = json!({});
-        let before: &Value = stored.before.as_ref().unwrap_or(&nothing);
-        let after: &Value = stored.after.as_ref().unwrap_or(&nothing);
-        let effect = match (&stored.before, &stored.after) {
-            (None, _) => Effect::Created,
-            (Some(_), Some(_)) => Effect::Updated,
-            (Some(_), None) => Effect::Deleted,
+        let object = ObjectId::new(stored.group, stored.resource, stored.namespace, stored.name);
+        let (before, after) = (stored.before, stored.after);
+        let (effect, there) = match (before, after) {
+            (Some(_), Some(after)) => (Effect::Updated, after),
+            (Some(before), None) => (Effect::Deleted, before),
+            (None, after) => (Effect::Created, after.unwrap_or(&Value::Null)),
         };
-        let paths = match effect {
-            Effect::Updated => changed_paths(before, after),
-            Effect::Created | Effect::Deleted => Vec::new(),
+        let paths = match (before, after) {
+            (Some(before), Some(after)) => changed_paths(before, after),
+            (_, _) => Vec::new(),
         };
-        let there = if effect == Effect::Deleted {
-            before
-        } else {
-            after
-        };
-        let uid = metadata(there, "uid").to_owned();
-        if effect == Effect::Created {
-            self.uids.insert(uid.clone(), object.clone());
-            self.name(&object, metadata(there, "generateName"));
-        }
+        self.names.learn(&object, there, effect);
         Change {
             revision: stored.revision,
-            stem: self.stem(&object),
+            stem: self.names.stem(&object),
             object,
-            uid,
+            uid: metadata(there, "uid").to_owned(),
             effect,
-            before: metadata(before, "resourceVersion").to_owned(),
+            before: before
+                .map_or("", |before| metadata(before, "resourceVersion"))
+                .to_owned(),
             paths,
+        }
+    }
+}
+
+// === impl Names ===
+
+impl Names {
+    /// The object that has or had a uid.
+    pub(crate) fn of_uid(&self, uid: &str) -> Option<&ObjectId> {
+        self.uids.get(uid)
+    }
+
+    /// The pod that has or had an address of the cluster's network.
+    pub(crate) fn of_address(&self, address: &str) -> Option<&ObjectId> {
+        self.addresses.get(address)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of<const U: usize, const A: usize>(
+        uids: [(&str, ObjectId); U],
+        addresses: [(&str, ObjectId); A],
+    ) -> Self {
+        Self {
+            uids: uids.map(|(uid, id)| (uid.to_owned(), id)).into(),
+            addresses: addresses
+                .map(|(address, id)| (address.to_owned(), id))
+                .into(),
+            stems: BTreeMap::new(),
+        }
+    }
+
+    /// What an object is called in every run.
+    pub(crate) fn stem(&self, id: &ObjectId) -> ObjectId {
+        let mut stem = id.clone();
+        if let Some(name) = self.stems.get(id) {
+            stem.name.clone_from(name);
+        }
+        stem
+    }
+
+    fn learn(&mut self, object: &ObjectId, value: &Value, effect: Effect) {
+        if effect == Effect::Created {
+            let uid = metadata(value, "uid").to_owned();
+            self.uids.insert(uid, object.clone());
+            self.name(object, metadata(value, "generateName"));
+        }
+        if object.resource == "pods"
+            && let Some(address) = value["status"]["podIP"].as_str()
+            && !self.addresses.contains_key(address)
+        {
+            self.addresses.insert(address.to_owned(), self.stem(object));
         }
     }
 
@@ -228,13 +277,5 @@ impl Recorded {
             return;
         }
         self.stems.insert(object.clone(), format!("{base}*"));
-    }
-
-    fn stem(&self, id: &ObjectId) -> ObjectId {
-        let mut stem = id.clone();
-        if let Some(name) = self.stems.get(id) {
-            stem.name.clone_from(name);
-        }
-        stem
     }
 }

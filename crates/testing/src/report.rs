@@ -91,8 +91,8 @@ impl Report {
     }
 
     /// Counts a run of one plan.
-    pub(crate) fn played(&mut self, plans: usize) {
-        self.run += plans;
+    pub(crate) fn played(&mut self) {
+        self.run += 1;
         self.plays += 1;
     }
 

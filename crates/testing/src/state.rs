@@ -3,7 +3,7 @@
 use crate::{
     hand::{ANNOTATION, FINALIZER},
     object::{ObjectId, Path, differences, metadata},
-    recorder::{Recorder, is_passing},
+    recorder::{Names, Recorder, is_passing},
 };
 use homeostat_apiserver::ApiServer;
 use serde_json::{Map, Value, json};
@@ -68,42 +68,38 @@ const REVISIONS: &[&str] = &[
 impl State {
     /// The state of a server, and of what the operator looks after besides.
     pub(crate) fn of(server: &ApiServer, recorder: &Recorder, external: Option<Value>) -> Self {
-        let uids = recorder.uids();
-        let stored = server.objects();
-        let alive: BTreeSet<String> = stored
-            .iter()
-            .map(|stored| metadata(&stored.value, "uid").to_owned())
-            .collect();
-        let reader = Reader { uids, alive };
-        let mut objects = BTreeMap::new();
-        for object in stored {
-            let id = ObjectId::new(
-                &object.group,
-                &object.resource,
-                &object.namespace,
-                &object.name,
-            );
-            let is_furniture = FURNITURE.contains(&id.resource.as_str());
-            if is_passing(&id) || is_furniture || is_history(&id, &object.value) {
-                continue;
+        recorder.with_names(|names| {
+            let mut alive = BTreeSet::new();
+            server.visit_objects(|stored| {
+                alive.insert(metadata(stored.value, "uid").to_owned());
+            });
+            let reader = Reader { names, alive };
+            let mut objects = BTreeMap::new();
+            server.visit_objects(|stored| {
+                let id =
+                    ObjectId::new(stored.group, stored.resource, stored.namespace, stored.name);
+                let is_furniture = FURNITURE.contains(&id.resource.as_str());
+                if is_passing(&id) || is_furniture || is_history(&id, stored.value) {
+                    return;
+                }
+                let mut stem = names.stem(&id);
+                reader.text(&mut stem.name);
+                let base = stem.name.clone();
+                let mut count = 1;
+                // Objects of one `generateName` are told apart by their order.
+                while objects.contains_key(&stem) {
+                    count += 1;
+                    stem.name = format!("{base}{count}");
+                }
+                objects.insert(stem, reader.object(stored.value));
+            });
+            if let Some(mut value) = external {
+                reader.value(&mut value, None);
+                let id = ObjectId::new("", EXTERNAL, "", "");
+                objects.insert(id, value);
             }
-            let mut stem = recorder.stem(&id);
-            reader.text(&mut stem.name);
-            let base = stem.name.clone();
-            let mut count = 1;
-            // Objects of one `generateName` are told apart by their order.
-            while objects.contains_key(&stem) {
-                count += 1;
-                stem.name = format!("{base}{count}");
-            }
-            objects.insert(stem, reader.object(object.value));
-        }
-        if let Some(mut value) = external {
-            reader.value(&mut value, None);
-            let id = ObjectId::new("", EXTERNAL, "", "");
-            objects.insert(id, value);
-        }
-        Self { objects }
+            Self { objects }
+        })
     }
 
     /// The objects, in order.
@@ -171,31 +167,25 @@ fn is_history(id: &ObjectId, object: &Value) -> bool {
     }
 }
 
-/// Knows what uids stand for.
-struct Reader {
-    uids: BTreeMap<String, ObjectId>,
+/// Knows what uids stand for, and the addresses of pods, which depend on how many pods there ever were.
+struct Reader<'a> {
+    names: &'a Names,
     alive: BTreeSet<String>,
 }
 
-impl Reader {
-    fn object(&self, mut object: Value) -> Value {
+impl Reader<'_> {
+    fn object(&self, object: &Value) -> Value {
         let generation = object["metadata"]["generation"].as_i64();
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            for name in RANDOM {
-                metadata.remove(*name);
-            }
-            without(metadata, "annotations", |annotations| {
-                let members = annotations.as_object_mut()?;
-                members.retain(|name, _| name != ANNOTATION && !REVISIONS.contains(&name.as_str()));
-                members.is_empty().then_some(())
-            });
-            without(metadata, "finalizers", |finalizers| {
-                finalizers.as_array_mut()?.retain(|item| item != FINALIZER);
-                finalizers.as_array()?.is_empty().then_some(())
-            });
-        }
-        self.value(&mut object, generation);
-        object
+        let members = object.as_object().into_iter().flatten();
+        let members = members.map(|(name, member)| {
+            let mut member = match member.as_object() {
+                Some(metadata) if name == "metadata" => Value::Object(told(metadata)),
+                Some(_) | None => member.clone(),
+            };
+            self.value(&mut member, generation);
+            (name.clone(), member)
+        });
+        Value::Object(members.collect())
     }
 
     fn value(&self, value: &mut Value, generation: Option<i64>) {
@@ -225,24 +215,78 @@ impl Reader {
     }
 
     fn text(&self, text: &mut String) {
-        const LENGTH_OF_UID: usize = 36;
-        if text.len() >= 20 && text.parse::<jiff::Timestamp>().is_ok() {
+        const SHORTEST_TIME: usize = 20;
+        let is_year = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+        if text.len() >= SHORTEST_TIME
+            && text
+                .as_bytes()
+                .first_chunk::<4>()
+                .is_some_and(|year| is_year(year))
+            && text.parse::<jiff::Timestamp>().is_ok()
+        {
             "<time>".clone_into(text);
         }
-        if text.len() < LENGTH_OF_UID || !text.contains('-') {
+        self.addresses_in(text);
+        self.uids_in(text);
+    }
+
+    /// Puts pods in the place of their addresses, also where a port is behind it.
+    fn addresses_in(&self, text: &mut String) {
+        let of_address = |c: char| c.is_ascii_digit() || c == '.';
+        if text.bytes().filter(|byte| *byte == b'.').count() < 3 {
             return;
         }
-        for (uid, object) in &self.uids {
-            if text.contains(uid.as_str()) {
-                let which = if self.alive.contains(uid) {
-                    "uid"
-                } else {
-                    "former uid"
-                };
-                *text = text.replace(uid.as_str(), &format!("<{which} of {object}>"));
-            }
+        let parts = text.split(|c| !of_address(c));
+        let found = parts.filter_map(|part| Some((part.to_owned(), self.names.of_address(part)?)));
+        let found: Vec<(String, &ObjectId)> = found.collect();
+        for (address, pod) in found {
+            *text = text.replace(&address, &format!("<address of {pod}>"));
         }
     }
+
+    /// Puts objects in the place of their uids.
+    fn uids_in(&self, text: &mut String) {
+        let mut at = 0;
+        while at + LENGTH_OF_UID <= text.len() {
+            let is_one = |uid: &&str| DASHES.iter().all(|place| uid.as_bytes()[*place] == b'-');
+            let uid = text.get(at..at + LENGTH_OF_UID).filter(is_one);
+            let Some((uid, object)) = uid.and_then(|uid| Some((uid, self.names.of_uid(uid)?)))
+            else {
+                at += 1;
+                continue;
+            };
+            let which = if self.alive.contains(uid) {
+                "uid"
+            } else {
+                "former uid"
+            };
+            let told = format!("<{which} of {object}>");
+            text.replace_range(at..at + LENGTH_OF_UID, &told);
+            at += told.len();
+        }
+    }
+}
+
+/// How long a uid is in bytes, and where its dashes are.
+const LENGTH_OF_UID: usize = 36;
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+/// The members of `metadata` that tell something.
+fn told(metadata: &Map<String, Value>) -> Map<String, Value> {
+    let members = metadata.iter();
+    let members = members.filter(|(name, _)| !RANDOM.contains(&name.as_str()));
+    let members = members.map(|(name, value)| (name.clone(), value.clone()));
+    let mut told: Map<String, Value> = members.collect();
+    without(&mut told, "annotations", |annotations| {
+        let members = annotations.as_object_mut()?;
+        members.retain(|name, _| name != ANNOTATION && !REVISIONS.contains(&name.as_str()));
+        members.is_empty().then_some(())
+    });
+    without(&mut told, "finalizers", |finalizers| {
+        finalizers.as_array_mut()?.retain(|item| item != FINALIZER);
+        finalizers.as_array()?.is_empty().then_some(())
+    });
+    told
 }
 
 /// Changes a member, and removes it if nothing is left of it.
@@ -315,5 +359,56 @@ impl fmt::Display for Difference {
         };
         let (found, expected) = (text(found), text(expected));
         write!(f, "{object}: {path} is {found}, expected {expected}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_uids_and_addresses_stand_for() {
+        const ALIVE: &str = "6f9b6dae-6f4c-47a8-8ab0-b385e95e528e";
+        const GONE: &str = "00000000-6f4c-47a8-8ab0-b385e95e528e";
+        let id = |resource: &str, name: &str| ObjectId::new("", resource, "check", name);
+        let names = Names::of(
+            [(ALIVE, id("secrets", "a")), (GONE, id("secrets", "b"))],
+            [("10.244.0.2", id("pods", "web-*"))],
+        );
+        let reader = Reader {
+            names: &names,
+            alive: BTreeSet::from([ALIVE.to_owned()]),
+        };
+        for (text, expected) in [
+            (ALIVE, "<uid of secrets check/a>"),
+            (GONE, "<former uid of secrets check/b>"),
+            (
+                "x-6f9b6dae-6f4c-47a8-8ab0-b385e95e528e-\u{e9}",
+                "x-<uid of secrets check/a>-\u{e9}",
+            ),
+            (
+                "11111111-6f4c-47a8-8ab0-b385e95e528e",
+                "11111111-6f4c-47a8-8ab0-b385e95e528e",
+            ),
+            (
+                "\u{e9}-an-accent-in-a-text-that-is-as-long-as-a-uid",
+                "\u{e9}-an-accent-in-a-text-that-is-as-long-as-a-uid",
+            ),
+            ("10.244.0.2", "<address of pods check/web-*>"),
+            (
+                "http://10.244.0.2:80/",
+                "http://<address of pods check/web-*>:80/",
+            ),
+            ("10.244.0.20", "10.244.0.20"),
+            ("2026-01-01T00:00:00Z", "<time>"),
+            (
+                "2026 was a good year for wine",
+                "2026 was a good year for wine",
+            ),
+        ] {
+            let mut found = text.to_owned();
+            reader.text(&mut found);
+            assert_eq!(found, expected, "{text}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The connection between the operator and the server: it notes what goes over it, and spoils it by plan.
 
 mod answers;
+mod mark;
 mod watched;
 
+pub(crate) use self::mark::{Armed, Asked, Mark};
 use self::{
     answers::{AnyBody, backwards, faulty, passed},
     watched::Watched,
@@ -63,9 +65,18 @@ struct Inner {
     /// Tells that the process has crashed.
     crashed: Notify,
     /// Asks for what the plan does beside the operator, and waits until it is done.
-    deeds: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    deeds: mpsc::UnboundedSender<Deed>,
     /// Whether watches of a process with old caches go on.
     goes_on: watch::Sender<bool>,
+}
+
+/// What a plan does beside the operator.
+#[derive(Debug)]
+pub(crate) struct Deed {
+    /// Whether the namespace is deleted, and not what was given alone.
+    pub(crate) whole: bool,
+    /// Told when it is done.
+    pub(crate) done: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
@@ -73,6 +84,8 @@ struct State {
     numbered: u32,
     requests: u32,
     writes: u32,
+    /// The plan that waits for its request.
+    armed: Option<Armed>,
     fired: bool,
     overrun: bool,
     trouble: Option<(String, Trouble, Instant)>,
@@ -113,13 +126,22 @@ impl Wire {
         server: &ApiServer,
         recorder: Recorder,
         plan: Plan,
-        deeds: mpsc::UnboundedSender<oneshot::Sender<()>>,
+        deeds: mpsc::UnboundedSender<Deed>,
     ) -> Self {
+        let mark = plan.number().map(Mark::Number);
+        let armed = mark.map(|mark| Armed {
+            plan: plan.clone(),
+            mark,
+        });
+        let state = State {
+            armed,
+            ..State::default()
+        };
         Self(Arc::new(Inner {
             server: server.service(),
             recorder,
             plan,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             crashed: Notify::new(),
             deeds,
             goes_on: watch::Sender::new(false),
@@ -172,6 +194,13 @@ impl Wire {
         self.lock().fired
     }
 
+    /// From now on this plan waits for its request, in place of the one before.
+    pub(crate) fn arm(&self, armed: Option<Armed>) {
+        let mut state = self.lock();
+        state.armed = armed;
+        state.fired = false;
+    }
+
     /// Whether the operator made more requests than any needs.
     pub(crate) fn is_overrun(&self) -> bool {
         self.lock().overrun
@@ -191,9 +220,9 @@ impl Wire {
         self.lock().trouble = Some((resource.to_owned(), trouble, until));
     }
 
-    /// Lets the watches of a process with old caches go on.
-    pub(crate) fn go_on(&self) {
-        self.0.goes_on.send_replace(true);
+    /// Lets the watches of processes with old caches go on, or holds those of the next one.
+    pub(crate) fn let_go_on(&self, goes_on: bool) {
+        self.0.goes_on.send_replace(goes_on);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -208,7 +237,8 @@ impl Wire {
         let address = Address::of(request.method(), request.uri());
         let run = current_run();
         let number = self.admit(process, &address).await;
-        let injection = self.injection(number);
+        let plan = self.plan_of(number, &address, run);
+        let injection = plan.as_ref().and_then(Plan::injection);
         let cached = address.is_of_collection() && run.is_none();
         if cached && let Some(answer) = self.meet_trouble(&address).await? {
             self.note_answer(
@@ -233,7 +263,7 @@ impl Wire {
                 None => self.broken(process, injection).await,
             };
         }
-        self.carry_out(process, &address, run, number, injection, request)
+        self.carry_out(process, &address, run, number, plan, request)
             .await
     }
 
@@ -244,9 +274,10 @@ impl Wire {
         address: &Address,
         run: Option<u32>,
         number: Option<u32>,
-        injection: Option<Injection>,
+        plan: Option<Plan>,
         request: Request<Body>,
     ) -> io::Result<Response<AnyBody>> {
+        let injection = plan.as_ref().and_then(Plan::injection);
         let (answer, changes) = self.forward(request, Actor::Operator).await?;
         if !changes.is_empty() {
             self.lock().writes += 1;
@@ -267,7 +298,7 @@ impl Wire {
             injected,
             changes,
         );
-        self.do_deed(number).await;
+        self.do_deed(plan.as_ref()).await;
         match (heard, injection) {
             (Some(answer), Some(Injection::CrashSeen)) => {
                 self.crash_soon(process);
@@ -307,20 +338,16 @@ impl Wire {
         })
     }
 
-    fn injection(&self, number: Option<u32>) -> Option<Injection> {
-        let injection = if let Plan::Request(_, injection) = &self.0.plan {
-            *injection
-        } else if matches!(self.0.plan, Plan::DeleteWhileDown(_)) {
-            // The operator's end does the rest.
-            Injection::CrashBefore
-        } else {
+    /// The plan that has waited for this request.
+    fn plan_of(&self, number: Option<u32>, address: &Address, run: Option<u32>) -> Option<Plan> {
+        let mut state = self.lock();
+        let armed = state.armed.as_mut()?;
+        if !armed.meets(number?, address, run.is_some()) {
             return None;
-        };
-        let meets = number.is_some() && self.0.plan.number() == number;
-        if meets {
-            self.lock().fired = true;
         }
-        meets.then_some(injection)
+        let plan = state.armed.take()?.plan;
+        state.fired = plan.injection().is_some();
+        Some(plan)
     }
 
     /// What lists and watches of a resource in trouble hear, if they hear anything of their own.
@@ -456,16 +483,16 @@ impl Wire {
         });
     }
 
-    /// What the plan does beside the operator, right after a request.
-    async fn do_deed(&self, number: Option<u32>) {
-        let plan = &self.0.plan;
-        let is_deed = matches!(plan, Plan::Delete(_) | Plan::DeleteNamespace(_));
-        if !is_deed || number.is_none() || plan.number() != number {
-            return;
-        }
+    /// What the plan of a request does beside the operator, right after it.
+    async fn do_deed(&self, plan: Option<&Plan>) {
+        let whole = match plan {
+            Some(Plan::Delete(_)) => false,
+            Some(Plan::DeleteNamespace(_)) => true,
+            Some(_) | None => return,
+        };
         self.lock().fired = true;
         let (done, is_done) = oneshot::channel();
-        if self.0.deeds.send(done).is_ok() {
+        if self.0.deeds.send(Deed { whole, done }).is_ok() {
             // It is only dropped with the world.
             let _ = is_done.await;
         }

@@ -2,11 +2,14 @@
 
 mod operator;
 mod probe;
+mod rest;
+mod series;
 
-use self::operator::Operator;
+pub(crate) use self::series::Leg;
+use self::{operator::Operator, rest::still_failing};
 use crate::{
     hand::{FINALIZER, Hand, as_given},
-    log::{Entry, Event},
+    log::Event,
     object::ObjectId,
     panics,
     plan::Plan,
@@ -16,16 +19,16 @@ use crate::{
     state::{State, Varying},
     task::Task,
     trace::{End, Part, Rest, Trace},
-    wire::{NAMESPACE, Wire},
+    wire::{Deed, NAMESPACE, Wire},
 };
 use homeostat_apiserver::{ApiServer, Config, TokioClock};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, mem, rc::Rc, sync::Arc, time::Duration};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     task::LocalSet,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 /// What a run may know of the reference.
@@ -43,7 +46,11 @@ pub(crate) struct Hints {
 /// A run of a scenario.
 struct World<X> {
     setup: Arc<Setup<X>>,
+    seed: u64,
+    /// What is done to the operator; in a series, at present.
     plan: Plan,
+    /// Whether what was given is deleted while the operator is down.
+    deletes: Rc<Cell<bool>>,
     hints: Arc<Hints>,
     server: ApiServer,
     recorder: Recorder,
@@ -61,18 +68,8 @@ struct World<X> {
     annotated: Vec<String>,
 }
 
-/// How long nothing may be written for a world to be at rest: longer than the longest delay between two
-/// tries (5 minutes and a fifth), twice.
-const QUIET: Duration = Duration::from_secs(900);
-
-/// What fails this short before the end of that time still fails.
+/// What fails this short before the end of a part still fails.
 const STILL: Duration = Duration::from_secs(400);
-
-/// The same for a world that is as the reference was.
-const SHORT: Duration = Duration::from_secs(60);
-
-/// How long a world may take to come to rest.
-const LONGEST: Duration = Duration::from_secs(4 * 3600);
 
 /// How long a step of the user's may take.
 const LONGEST_STEP: Duration = Duration::from_secs(3600);
@@ -94,6 +91,38 @@ pub(crate) fn play<X: Send + Sync + 'static>(
     plan: &Plan,
     hints: &Arc<Hints>,
 ) -> Result<Trace, String> {
+    in_world(setup, seed, plan, hints, async |mut world| {
+        world.course().await?;
+        Ok(world.into_trace())
+    })
+}
+
+/// Runs a series of plans in one world, and tells of each as if it had been run alone. It ends early if the world is
+/// not as it has to be for the next one, or if `heard` says so.
+///
+/// # Errors
+///
+/// The scenario itself cannot be run.
+pub(crate) fn play_series<X: Send + Sync + 'static>(
+    setup: &Arc<Setup<X>>,
+    seed: u64,
+    legs: &[Leg],
+    hints: &Arc<Hints>,
+    mut heard: impl FnMut(&Leg, Trace) -> bool,
+) -> Result<(), String> {
+    in_world(setup, seed, &Plan::Nothing, hints, async |mut world| {
+        world.series(legs, &mut heard).await
+    })
+}
+
+/// Does something with a new world of this seed, in a thread that has no other.
+fn in_world<X: Send + Sync + 'static, T>(
+    setup: &Arc<Setup<X>>,
+    seed: u64,
+    plan: &Plan,
+    hints: &Arc<Hints>,
+    work: impl AsyncFnOnce(World<X>) -> Result<T, String>,
+) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -118,16 +147,15 @@ pub(crate) fn play<X: Send + Sync + 'static>(
         let recorder = Recorder::new(&server);
         let _panics = panics::note_in(recorder.clone());
         let _spans = spans::note_in(recorder.clone());
-        let mut world = World::new(setup, plan, hints, server, recorder);
-        let result = world.course().await;
-        world.operator = None;
-        result.map(|()| world.into_trace(seed))
+        let world = World::new(setup, seed, plan, hints, server, recorder);
+        work(world).await
     })
 }
 
 impl<X: Send + Sync + 'static> World<X> {
     fn new(
         setup: Arc<Setup<X>>,
+        seed: u64,
         plan: Plan,
         hints: Arc<Hints>,
         server: ApiServer,
@@ -137,9 +165,12 @@ impl<X: Send + Sync + 'static> World<X> {
         let wire = Wire::new(&server, recorder.clone(), plan.clone(), deeds);
         let hand = Rc::new(Hand::new(wire.users_client()));
         let external = Arc::new((setup.external)());
+        let deletes = matches!(plan, Plan::DeleteWhileDown(_));
         let world = Self {
             setup,
+            seed,
             plan,
+            deletes: Rc::new(Cell::new(deletes)),
             hints,
             server,
             recorder,
@@ -160,12 +191,11 @@ impl<X: Send + Sync + 'static> World<X> {
     }
 
     /// Does what the plan wants done at a request of the operator.
-    fn obey(&self, mut asked: mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    fn obey(&self, mut asked: mpsc::UnboundedReceiver<Deed>) {
         let (hand, setup) = (Rc::clone(&self.hand), Arc::clone(&self.setup));
-        let whole = matches!(self.plan, Plan::DeleteNamespace(_));
         // It ends with the world, whose wire asks it.
         Task::start(async move {
-            while let Some(done) = asked.recv().await {
+            while let Some(Deed { whole, done }) = asked.recv().await {
                 if whole {
                     hand.delete_namespace().await;
                 } else {
@@ -193,15 +223,19 @@ impl<X: Send + Sync + 'static> World<X> {
     }
 
     async fn install(&self) -> Result<(), String> {
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace",
-            "metadata": { "name": NAMESPACE } });
-        self.hand.create(&[namespace]).await?;
+        self.create_namespace().await?;
         self.hand.create(&self.setup.definitions).await?;
         // Definitions are served a moment later.
         sleep(Duration::from_secs(5)).await;
         self.hand.create(&self.setup.existing).await?;
         self.watch_invariants();
         Ok(())
+    }
+
+    async fn create_namespace(&self) -> Result<(), String> {
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": NAMESPACE } });
+        self.hand.create(&[namespace]).await
     }
 
     fn watch_invariants(&self) {
@@ -211,6 +245,7 @@ impl<X: Send + Sync + 'static> World<X> {
             Plan::Lose(_) | Plan::Edit(_) | Plan::Scaled(_) | Plan::DeleteNamespace(_)
         );
         if breaks || self.setup.invariants.is_empty() {
+            self.recorder.set_watchdog(None);
             return;
         }
         let (server, recorder) = (self.server.clone(), self.recorder.clone());
@@ -348,16 +383,20 @@ impl<X: Send + Sync + 'static> World<X> {
     }
 
     fn start(&mut self, snapshot: Option<u64>) {
-        let deletes = matches!(self.plan, Plan::DeleteWhileDown(_));
         let (hand, setup) = (Rc::clone(&self.hand), Arc::clone(&self.setup));
+        let deletes = Rc::clone(&self.deletes);
         let down: operator::Down = Rc::new(move || {
             let (hand, setup) = (Rc::clone(&hand), Arc::clone(&setup));
+            let deletes = deletes.get();
             Box::pin(async move {
                 if deletes {
                     hand.delete(&setup.given).await;
                 }
             })
         });
+        if snapshot.is_some() {
+            self.wire.let_go_on(false);
+        }
         self.processes += 1;
         self.operator = Some(Operator::start(
             &self.setup,
@@ -391,7 +430,7 @@ impl<X: Send + Sync + 'static> World<X> {
 
     /// Waits for rest, and takes down the state.
     async fn end(&mut self, part: Part, name: &str, from: usize) {
-        let rest = self.settle(Some((part, from))).await;
+        let (rest, state) = self.settle(Some((part, from))).await;
         self.recorder.note_cluster();
         let since = self.recorder.now().saturating_sub(STILL);
         let failing = self
@@ -402,78 +441,11 @@ impl<X: Send + Sync + 'static> World<X> {
             name: name.to_owned(),
             from,
             to: self.recorder.len(),
-            state: self.state(),
+            state: state.unwrap_or_else(|| self.state()),
             rest,
             failing,
             revision: self.server.revision(),
         });
-    }
-
-    /// Waits until nothing is written any more: for long, or until the world is as the reference was at the end of
-    /// this part, which began there in the log.
-    async fn settle(&self, part: Option<(Part, usize)>) -> Rest {
-        let begin = Instant::now();
-        loop {
-            sleep(Duration::from_secs(5)).await;
-            self.recorder.note_cluster();
-            if self.wire.is_overrun() {
-                return Rest::Overrun;
-            }
-            let calm = self.recorder.calm().min(begin.elapsed());
-            if calm >= QUIET && !self.collect_late() {
-                return Rest::Calm;
-            }
-            if let Some((part, from)) = part
-                && self.is_done(part, from, calm)
-                && !self.collect_late()
-            {
-                return Rest::Calm;
-            }
-            if begin.elapsed() >= LONGEST {
-                return Rest::Restless;
-            }
-        }
-    }
-
-    /// Whether it is known that nothing more will happen: the world is as the reference was, and what has failed was
-    /// tried again.
-    fn is_done(&self, part: Part, from: usize, calm: Duration) -> bool {
-        let Some(part) = self.resembles(part) else {
-            return false;
-        };
-        let Some((expected, gap)) = self.hints.ends.get(&part) else {
-            return false;
-        };
-        // Looking at everything costs time, so it is done once in a minute.
-        let enough = SHORT.max(*gap * 2);
-        calm >= enough
-            && calm.as_secs() % 60 < 5
-            && self.recorder.with(from, is_tried_again)
-            && expected
-                .differences(&self.state(), &self.hints.varying)
-                .is_empty()
-    }
-
-    /// The part of the reference that this one ends like.
-    fn resembles(&self, part: Part) -> Option<Part> {
-        let deletes = matches!(self.plan, Plan::Delete(_) | Plan::DeleteWhileDown(_));
-        let damages = matches!(self.plan, Plan::Lose(_) | Plan::Late | Plan::Direct);
-        if deletes && self.wire.has_fired() {
-            return Some(Part::Deleted);
-        }
-        match part {
-            Part::Probe if damages => Some(self.last_step()),
-            // What may happen at rest needs its time.
-            Part::Probe => None,
-            Part::Given | Part::Step(_) | Part::Deleted | Part::Again => Some(part),
-        }
-    }
-
-    fn last_step(&self) -> Part {
-        match self.setup.steps.len() {
-            0 => Part::Given,
-            steps => Part::Step(steps - 1),
-        }
     }
 
     fn state(&self) -> State {
@@ -482,33 +454,30 @@ impl<X: Send + Sync + 'static> World<X> {
         State::of(&self.server, &self.recorder, ledger)
     }
 
-    /// Lets a garbage collector that was held back work. Whether it had something to do.
-    fn collect_late(&self) -> bool {
-        let mut worked = false;
-        if self.plan == Plan::LateCollector {
-            while self.server.step_garbage_collection() {
-                worked = true;
-            }
+    fn into_trace(mut self) -> Trace {
+        self.operator = None;
+        self.recorder.set_watchdog(None);
+        let ledger = self.setup.ledger.as_ref();
+        let external = ledger.map(|look| look(&(self.setup.external)()));
+        let finals = mem::take(&mut self.finals);
+        Trace {
+            finals,
+            external,
+            ..self.cut()
         }
-        worked
     }
 
-    fn into_trace(self, seed: u64) -> Trace {
-        let fired = self.fired || self.wire.has_fired();
-        self.recorder.set_watchdog(None);
+    /// What has happened since this was asked last.
+    fn cut(&mut self) -> Trace {
         Trace {
-            plan: self.plan,
-            seed,
+            plan: self.plan.clone(),
+            seed: self.seed,
             entries: self.recorder.take(),
-            ends: self.ends,
-            finals: self.finals,
-            external: self
-                .setup
-                .ledger
-                .as_ref()
-                .map(|look| look(&(self.setup.external)())),
-            fired,
-            remarks: self.remarks,
+            ends: mem::take(&mut self.ends),
+            finals: Vec::new(),
+            external: None,
+            fired: self.fired || self.wire.has_fired(),
+            remarks: mem::take(&mut self.remarks),
         }
     }
 
@@ -521,43 +490,4 @@ impl<X: Send + Sync + 'static> World<X> {
                 finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER))
             })
     }
-}
-
-/// The errors since this time that no later run has made good.
-fn still_failing(entries: &[Entry], since: Duration) -> Vec<String> {
-    if is_tried_again(entries) {
-        return Vec::new();
-    }
-    let late = entries.iter().filter(|entry| entry.at >= since);
-    let mut errors: Vec<String> = late
-        .filter_map(|entry| {
-            let Event::Outcome(Err(text)) = &entry.event else {
-                return None;
-            };
-            Some(text.clone())
-        })
-        .collect();
-    errors.sort();
-    errors.dedup();
-    errors
-}
-
-/// Whether every object that ran before the last error ran again after it.
-fn is_tried_again(entries: &[Entry]) -> bool {
-    let is_error = |entry: &Entry| matches!(entry.event, Event::Outcome(Err(_)));
-    let Some(last) = entries.iter().rposition(is_error) else {
-        return true;
-    };
-    let run = |entry: &Entry| {
-        let Event::Run { object, .. } = &entry.event else {
-            return None;
-        };
-        Some(object.clone())
-    };
-    let (before, after) = entries.split_at(last);
-    let after: Vec<String> = after.iter().filter_map(run).collect();
-    before
-        .iter()
-        .filter_map(run)
-        .all(|object| after.contains(&object))
 }

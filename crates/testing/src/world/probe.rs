@@ -62,7 +62,7 @@ impl<X: Send + Sync + 'static> World<X> {
                 self.restart(Duration::from_secs(1), Some(*revision)).await;
                 sleep(OLD).await;
                 self.recorder.deed("its watches go on");
-                self.wire.go_on();
+                self.wire.let_go_on(true);
             }
             Plan::Lose(object) => self.lose(object).await,
             Plan::Edit(object) => self.edit(object).await,
@@ -101,16 +101,14 @@ impl<X: Send + Sync + 'static> World<X> {
 
     /// The stored object of this name, if it is one of the operator's.
     fn child(&self, wanted: &str) -> Option<Value> {
-        self.server.objects().into_iter().find_map(|stored| {
-            let id = ObjectId::new(
-                &stored.group,
-                &stored.resource,
-                &stored.namespace,
-                &stored.name,
-            );
-            let stem = self.recorder.stem(&id);
-            (stem.to_string() == wanted).then_some(stored.value)
-        })
+        let mut found = None;
+        self.server.visit_objects(|stored| {
+            let id = ObjectId::new(stored.group, stored.resource, stored.namespace, stored.name);
+            if found.is_none() && self.recorder.stem(&id).to_string() == wanted {
+                found = Some(stored.value.clone());
+            }
+        });
+        found
     }
 
     async fn lose(&mut self, object: &str) {

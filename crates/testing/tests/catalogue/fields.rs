@@ -1,7 +1,8 @@
 //! Fields and finalizers of others, deletion, and what cannot be changed any more.
 
-use crate::kit::{Case, Done, Failure, Hands, Thing, done, is, is_deleting};
+use crate::kit::{Case, Done, Failure, Hands, Thing, done, is, is_deleting, text};
 use futures::{FutureExt, future::BoxFuture};
+use homeostat::Action;
 use homeostat_testing::State;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
@@ -9,7 +10,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new("A3 apply without force against kubectl edit", "FIGHT", a3),
@@ -29,6 +30,8 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new("D6 the clean-up needs what was never made", "DELETE", d6),
     Case::new("D7 created in a namespace that goes", "GC", d7),
+    Case::new("G1 found before the collector came", "GC", g1).steps(RESIZE),
+    Case::new("N1 a name that chance has chosen", "UNSTABLE", n1),
     Case::new("E6 a field that cannot be unset", "PATH", e6).steps(UNSET),
     Case::new("H18 an immutable field follows the spec", "STUCK", h18).steps(RESIZE),
     Case::new(
@@ -264,6 +267,63 @@ fn h27(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
         });
         if h.is_faulty() || !is_there {
             h.apply_map(&t, "node", json!({ "k": "v" })).await?;
+        }
+        done()
+    }
+    .boxed()
+}
+
+/// A set is replaced, and its pod is the collector's. The faulty one takes the pod of the former set for its own.
+fn g1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let size = t.spec.size.as_str();
+        if is_deleting(&t) {
+            return done();
+        }
+        let mut set = h.map("set").await?;
+        if let Some(old) = set.take_if(|set| text(set, "size") != size) {
+            h.delete_exactly(&old).await?;
+        }
+        let set = if let Some(set) = set {
+            set
+        } else {
+            let body = json!({ "metadata": { "name": "set" }, "data": { "size": size } });
+            h.create::<ConfigMap>(&t, body).await?
+        };
+        let mut pod = h.map("pod").await?;
+        if let Some(old) = pod.take_if(|pod| !h.is_faulty() && !is_owned_by(pod, &set)) {
+            h.delete_exactly(&old).await?;
+        }
+        if pod.is_none() {
+            let owner =
+                json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "set", "uid": set.uid() });
+            let body = json!({ "metadata": { "name": "pod", "ownerReferences": [owner] } });
+            let pod: ConfigMap = serde_json::from_value(body).unwrap();
+            h.api().create(&PostParams::default(), &pod).await?;
+        }
+        if h.is_faulty() {
+            return done();
+        }
+        // Nothing wakes for the children of a child.
+        Ok(Action::requeue(Duration::from_secs(60)))
+    }
+    .boxed()
+}
+
+fn is_owned_by(map: &ConfigMap, owner: &ConfigMap) -> bool {
+    let uid = owner.uid().unwrap_or_default();
+    map.owner_references().iter().any(|it| it.uid == uid)
+}
+
+fn n1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let name = if h.is_faulty() {
+            format!("node-{:x}", h.chance)
+        } else {
+            "node".to_owned()
+        };
+        if h.map(&name).await?.is_none() {
+            h.create_map(&t, &name, json!({ "k": "v" })).await?;
         }
         done()
     }

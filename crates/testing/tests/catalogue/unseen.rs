@@ -33,12 +33,14 @@ pub(crate) const CASES: &[Case] = &[
     )
     .cloud(),
     Case::new("U10 deletions of children filtered out", "STUCK", u10),
+    Case::new("U12 moved only if the change was seen", "UNOBS", u12).steps(LARGER),
     Case::new("U11 children that nobody watches", "STUCK", u11).blind(),
 ];
 
 const OFF: &[&str] = &[r#"{ "mode": "off" }"#];
 const OTHER_MODE: &[&str] = &[r#"{ "mode": "other" }"#];
 const BRIEFLY: &[&str] = &[r#"[{ "size": "2", "mode": "maintenance" }, { "mode": "on" }]"#];
+const LARGER: &[&str] = &[r#"{ "size": "2" }"#];
 const SMALLER: &[&str] = &[r#"{ "size": "3" }"#, r#"{ "size": "2" }"#];
 
 fn s1(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
@@ -265,6 +267,24 @@ fn u3(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
             h.apply_map(&t, "volume", json!({ "size": size })).await?;
         }
         h.remember(&uid, "seen");
+        done()
+    }
+    .boxed()
+}
+
+/// Sizes beyond the first need a record of the move. The faulty one makes it when it resizes.
+fn u12(h: Arc<Hands>, t: Arc<Thing>) -> BoxFuture<'static, Done> {
+    async move {
+        let size = t.spec.size.as_str();
+        let live = h.map("volume").await?;
+        let resizes = live.as_ref().is_some_and(|live| text(live, "size") != size);
+        let is_moved = if h.is_faulty() { resizes } else { size != "1" };
+        if is_moved && h.map("moved").await?.is_none() {
+            h.create_map(&t, "moved", json!({ "from": "1" })).await?;
+        }
+        if live.is_none() || resizes {
+            h.apply_map(&t, "volume", json!({ "size": size })).await?;
+        }
         done()
     }
     .boxed()
