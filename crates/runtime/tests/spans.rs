@@ -137,8 +137,11 @@ async fn reasons_stand_in_the_span() {
     // What the controller tells of itself, and of each run, is not what this is about.
     let mut notes = notes.0.lock().unwrap();
     notes.retain(|note| !note.starts_with("in no span") && !note.contains("outcome="));
+    notes.retain(|note| !note.starts_with("event "));
     let span = |reason: &str| {
-        format!("reconciling object object.ref=ConfigMap.v1./a.default object.reason={reason}")
+        let attempt = 1 + u32::from(reason == "error policy requested retry");
+        let object = "object.ref=ConfigMap.v1./a.default";
+        format!("reconciling object {object} object.reason={reason} attempt={attempt}")
     };
     let event = "in reconciling object: message=working".to_owned();
     let expected: Vec<String> = [
@@ -153,6 +156,98 @@ async fn reasons_stand_in_the_span() {
     .flat_map(|reason| [span(reason), event.clone()])
     .collect();
     assert_eq!(*notes, expected);
+}
+
+/// Notes which span is inside of which other, and which follows from which.
+#[derive(Clone, Default)]
+struct Kinship(Arc<Mutex<Vec<String>>>);
+
+/// A span by its name, and that of an event by what the event is about.
+struct Called(String);
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Kinship {
+    fn on_new_span(
+        &self,
+        attributes: &span::Attributes<'_>,
+        id: &span::Id,
+        context: tracing_subscriber::layer::Context<'_, S>,
+    ) {
+        let span = context.span(id).unwrap();
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        let name = match span.name() {
+            "event" => fields.0.trim_start().to_owned(),
+            name => name.to_owned(),
+        };
+        let parent = span.parent().map(|parent| {
+            let extensions = parent.extensions();
+            extensions.get::<Called>().unwrap().0.clone()
+        });
+        span.extensions_mut().insert(Called(name.clone()));
+        let parent = parent.unwrap_or("nothing".into());
+        self.0.lock().unwrap().push(format!("{name} in {parent}"));
+    }
+
+    fn on_follows_from(
+        &self,
+        id: &span::Id,
+        from: &span::Id,
+        context: tracing_subscriber::layer::Context<'_, S>,
+    ) {
+        let called = |id| {
+            let span = context.span(id).unwrap();
+            let extensions = span.extensions();
+            extensions.get::<Called>().unwrap().0.clone()
+        };
+        let note = format!("{} after {}", called(id), called(from));
+        self.0.lock().unwrap().push(note);
+    }
+}
+
+/// A run is inside of the first event that it answers, and follows from the others. One that no event asks for is in
+/// none.
+#[tokio::test(start_paused = true)]
+async fn runs_are_inside_of_the_events_that_they_answer() {
+    let kinship = Kinship::default();
+    let subscriber = tracing_subscriber::registry().with(kinship.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let map = ConfigMap {
+        metadata: meta("a"),
+        ..ConfigMap::default()
+    };
+    let secret = Secret {
+        metadata: ObjectMeta {
+            owner_references: map.owner_ref(&()).map(|owner| vec![owner]),
+            ..meta("s")
+        },
+        ..Secret::default()
+    };
+    let (reader, mut writer) = reflector::store();
+    for event in [Event::Init, Event::InitApply(map.clone()), Event::InitDone] {
+        writer.apply_watcher_event(&event);
+    }
+    let later = sleep(SECOND / 2).map(|()| Ok::<_, watcher::Error>(secret));
+    let reconcile =
+        |_: Arc<ConfigMap>, _: Arc<()>| std::future::ready(Ok::<_, NotYet>(Action::await_change()));
+    Controller::for_stream(stream::iter([Ok(map)]), reader)
+        .owns_stream(stream::once(later))
+        .reconcile_all_on(stream::once(sleep(5 * SECOND)))
+        .with_config(homeostat::controller::Config::default().debounce(SECOND))
+        .run(reconcile, error_policy::backoff, Arc::new(()))
+        .for_each(|_| std::future::ready(()))
+        .await;
+
+    let own = "object.key=default/a object.reason=object updated";
+    let related = "object.key=default/a object.reason=related object updated: Secret.v1./s.default";
+    let expected = [
+        format!("{own} in nothing"),
+        format!("{related} in nothing"),
+        format!("reconciling object in {own}"),
+        format!("reconciling object after {related}"),
+        "reconciling object in nothing".to_owned(),
+    ];
+    assert_eq!(*kinship.0.lock().unwrap(), expected);
 }
 
 /// What was logged, line by line.

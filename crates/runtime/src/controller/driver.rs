@@ -11,6 +11,7 @@ mod loops;
 mod reads;
 mod runs;
 mod server;
+mod spans;
 mod triggers;
 mod writes;
 
@@ -19,6 +20,7 @@ use self::{
     life::Life,
     loops::Loops,
     reads::Reads,
+    spans::Events,
     triggers::{Baseline, Told},
     writes::Writes,
 };
@@ -157,6 +159,7 @@ where
     queue: Queue<ObjectKey, Cause>,
     writes: Writes,
     loops: Loops,
+    events: Events,
     outage: Outage<ObjectKey>,
     back: Arc<Notify>,
     wedge: Wedge,
@@ -290,6 +293,7 @@ where
             queue: Queue::new(&config.queue),
             writes: Writes::new(covers, config.wait_for_writes),
             loops: Loops::new(config.loops.clone(), recorder),
+            events: Events::default(),
             outage: Outage::new(outages),
             back,
             wedge: Wedge::new(concurrency, WEDGED),

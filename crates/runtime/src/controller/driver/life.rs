@@ -2,14 +2,14 @@
 
 use super::{Driver, InSpan, Intake};
 use crate::{
-    controller::{Action, Error, SourceStatus, history::Record},
+    controller::{Action, SourceStatus},
     task::Spawn,
 };
 use futures::TryFuture;
 use homeostat_core::time::Time;
 use kube::Resource;
 use std::{fmt::Debug, hash::Hash, time::Duration};
-use tracing::{Span, debug, info, warn};
+use tracing::{info, warn};
 
 /// How long nothing starts before the log says why. Lists of large clusters take some seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -166,35 +166,4 @@ fn waiting_for(sources: &[SourceStatus]) -> String {
         None => source.name.clone(),
     });
     missing.collect::<Vec<_>>().join("; ")
-}
-
-/// Tells of a run in its span, for those who debug.
-pub(super) fn tell_run(span: &Span, outcome: &str, record: &Record, next_run: Option<Duration>) {
-    span.in_scope(|| {
-        debug!(
-            outcome,
-            error = record.error,
-            duration = ?record.ended.since(record.started),
-            requests = record.requests,
-            writes = record.writes.len(),
-            next_run_in = next_run.map(tracing::field::debug),
-            "reconciled"
-        );
-    });
-}
-
-/// How a run ended, in a word.
-pub(super) fn outcome<T, E, Q>(item: &Result<T, Error<E, Q>>) -> &'static str {
-    match item {
-        Ok(_) => "succeeded",
-        Err(Error::ReconcilerPanicked(..)) => "panicked",
-        Err(Error::ReconcileTimeout(..)) => "timed out",
-        Err(
-            Error::ReconcilerFailed(..)
-            | Error::ObjectNotFound(_)
-            | Error::QueueError(_)
-            | Error::RunnerError(_)
-            | Error::ReconcileCancelled(_),
-        ) => "failed",
-    }
 }

@@ -3,8 +3,8 @@
 use super::{
     Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
     ends::{ended, failure, why},
-    life::{outcome as outcome_of, tell_run},
     loops, server,
+    spans::{outcome as outcome_of, tell_run},
     triggers::{Baseline, Told},
 };
 use crate::{
@@ -26,7 +26,7 @@ use homeostat_core::{
 };
 use kube::{Resource, api::DynamicObject};
 use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
-use tracing::{Instrument, info_span};
+use tracing::Instrument;
 
 /// When an object runs again of which a run has said that another one has to follow, such as after its
 /// finalizer was added, if no watch tells of that.
@@ -117,7 +117,11 @@ where
     /// Starts a run, and returns whether it is over.
     fn start_run(&mut self, now: Time, run: Run<ObjectKey, Cause>) -> bool {
         let Run {
-            key, causes, timer, ..
+            key,
+            causes,
+            timer,
+            failures,
+            ..
         } = run;
         let Some(obj) = self.store.get_key(&key) else {
             self.skip_run(&key, &causes);
@@ -126,10 +130,11 @@ where
         if let Some(seen) = self.failing.get_mut(&key) {
             *seen = Baseline::of(&*obj);
         }
-        let span = info_span!(
-            "reconciling object",
-            object.ref = %ObjectRef::from_obj_with(&*obj, self.dyntype.clone()),
-            object.reason = %describe(&causes, timer),
+        let span = self.events.answer(
+            &key,
+            || ObjectRef::from_obj_with(&*obj, self.dyntype.clone()),
+            || describe(&causes, timer),
+            failures.saturating_add(1),
         );
         let known = Arc::clone(self.writes.covers());
         let registry = Arc::clone(self.reads.registry());

@@ -159,14 +159,19 @@ where
             event,
             source: _,
         } = told;
+        let is_event = event.is_some();
         let news = event.map(|event| event.news).unwrap_or_default();
+        let cause = Cause {
+            reason,
+            origin,
+            news,
+        };
+        if is_event {
+            self.events.heard(&key, &cause);
+        }
         let trigger = Trigger {
             key,
-            cause: Cause {
-                reason,
-                origin,
-                news,
-            },
+            cause,
             class,
             priority,
         };
@@ -301,6 +306,7 @@ where
         self.failing.remove(key);
         self.writes.forget(key);
         self.loops.forget(key);
+        self.events.forget(key);
         self.queue.forget(key);
     }
 }
