@@ -11,12 +11,14 @@ mod demo;
 mod dev;
 mod failure;
 mod file;
+mod why;
 
 use clap::{Parser, Subcommand};
 use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
-/// A controller runtime for Kubernetes: see it at work, check operators, and develop against an API server.
+/// A controller runtime for Kubernetes: see it at work, check operators, ask them, and develop against an API
+/// server.
 #[derive(Parser, Debug)]
 #[command(name = "homeostat", version)]
 struct Args {
@@ -29,18 +31,20 @@ enum Command {
     Check(check::Args),
     Demo(demo::Args),
     Dev(dev::Args),
+    Why(why::Args),
 }
 
 fn main() -> ExitCode {
     let Args { command } = Args::parse_from(without_separator(std::env::args_os()));
     log(match &command {
-        Command::Check(_) | Command::Demo(_) => None,
+        Command::Check(_) | Command::Demo(_) | Command::Why(_) => None,
         Command::Dev(args) => args.log_directive(),
     });
     match command {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Dev(args) => dev::run(args),
+        Command::Why(args) => why::run(&args),
     }
 }
 

@@ -150,7 +150,10 @@ fn server(args: &Args) -> Result<Option<Server>, Trouble> {
     let Some(address) = args.serve else {
         return Ok(None);
     };
-    let server = Server::on(address);
+    let mut server = Server::on(address);
+    if let Some(token) = &args.token {
+        server = server.token(token);
+    }
     let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else {
         return Ok(Some(server));
     };

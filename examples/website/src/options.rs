@@ -19,10 +19,20 @@ pub(crate) struct Args {
     #[arg(long, default_value = "example.com")]
     pub(crate) domain: String,
 
-    /// Answer probes (/healthz, /readyz) and scrapes (/metrics) on this address, and go on when the cluster cannot be
-    /// reached at the start
+    /// Answer probes (/healthz, /readyz), scrapes (/metrics) and people (/) on this address, and go on when the cluster
+    /// cannot be reached at the start
     #[arg(long, value_name = "ADDR:PORT", env = "WEBSITE_SERVE")]
     pub(crate) serve: Option<SocketAddr>,
+
+    /// What people have to know for actions on the page, and to read it from other machines
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "WEBSITE_TOKEN",
+        hide_env_values = true,
+        requires = "serve"
+    )]
+    pub(crate) token: Option<String>,
 
     /// Speak HTTPS there, with the certificates in this file (PEM)
     #[arg(long, value_name = "FILE", requires = "serve", requires = "tls_key")]
@@ -77,6 +87,7 @@ Environment:
   KUBECONFIG            where the cluster is; ~/.kube/config by default
   RUST_LOG              what is logged, as in RUST_LOG=website=debug
   WEBSITE_SERVE         the same as --serve
+  WEBSITE_TOKEN         the same as --token
   WEBSITE_LEADER_ELECT  the same as --leader-elect: true or false
 
 Exit status: 0 after Ctrl+C or SIGTERM, 1 if the cluster cannot be used or something had to be cancelled at the end,

@@ -4,6 +4,7 @@
 //! Where signals come from and where runs are driven is left open: [`Intake`] and [`Spawn`].
 
 mod at_once;
+mod desk;
 mod duty;
 mod ends;
 mod life;
@@ -166,8 +167,7 @@ where
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
     running: BTreeMap<ObjectKey, Active<K>>,
-    /// For each key that backs off, the desired state that its last run saw.
-    failing: BTreeMap<ObjectKey, Baseline>,
+    failing: BTreeMap<ObjectKey, Failing>,
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// Where runs have left what is sent later.
     outboxes: Vec<Arc<dyn client::Outbox>>,
@@ -202,6 +202,13 @@ struct Active<K> {
     /// What may be events of its own writes.
     deferred: Vec<Told>,
     span: Span,
+}
+
+/// What is known of a key that waits after a failure.
+struct Failing {
+    /// The desired state that its last run saw.
+    baseline: Baseline,
+    error: Arc<str>,
 }
 
 /// A run and its key.

@@ -152,6 +152,12 @@ pub(super) struct Standing {
     pub(super) damped_until: Option<Time>,
 }
 
+/// As much of a text as is kept.
+pub(super) fn cut(text: &str) -> &str {
+    let end = (0..=TEXT).rev().find(|&end| text.is_char_boundary(end));
+    text.get(..end.unwrap_or(0)).unwrap_or(text)
+}
+
 // === impl Histories ===
 
 impl Histories {
@@ -163,7 +169,8 @@ impl Histories {
     #[cfg(feature = "metrics")]
     pub(super) fn longest_running(&self) -> Duration {
         let state = self.lock();
-        let running = state.objects.values().filter_map(|history| history.running);
+        let running = state.objects.iter();
+        let running = running.filter_map(|(_, history)| history.running);
         let first = running.min();
         let now = state.origin.map(|origin| Time::ORIGIN + origin.elapsed());
         match (first, now) {
@@ -206,8 +213,7 @@ impl Histories {
         );
         record.forget_many();
         if let Some(error) = &mut record.error {
-            let cut = (0..=TEXT).rev().find(|&end| error.is_char_boundary(end));
-            error.truncate(cut.unwrap_or(0));
+            error.truncate(cut(error).len());
         }
         let mut state = self.lock();
         let history = state.objects.touch(key);
@@ -269,6 +275,19 @@ impl Histories {
             next: history.standing.tell(now),
             incident: history.incident.clone(),
         }
+    }
+
+    /// The loops that objects were found in lately, at most so many.
+    pub(super) fn incidents(&self, limit: usize) -> Vec<(ObjectKey, String)> {
+        let state = self.lock();
+        let found = state.objects.iter().filter_map(|(key, history)| {
+            let incident = history.incident.as_ref()?;
+            Some((key.clone(), incident.to_string()))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable();
+        found.truncate(limit);
+        found
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -1,6 +1,7 @@
 //! Drives the sources of a controller and gathers what they say.
 
 use super::{
+    desk::Question,
     draft::Draft,
     shared::Joint,
     source::{Signal, Source},
@@ -35,6 +36,8 @@ pub(super) struct Intake {
     /// For sources that join; `None` when none can any more.
     sender: Option<mpsc::Sender<(usize, Signal)>>,
     joining: mpsc::UnboundedReceiver<Draft>,
+    /// What is asked from outside, which keeps nothing running.
+    questions: mpsc::UnboundedReceiver<Question>,
     tasks: Vec<Task<()>>,
     /// Where the caches of sources are entered, and it is noted which stores they read.
     joint: Joint,
@@ -56,6 +59,7 @@ impl Intake {
     pub(super) fn start(
         sources: Vec<Draft>,
         joining: mpsc::UnboundedReceiver<Draft>,
+        questions: mpsc::UnboundedReceiver<Question>,
         pauses: Option<Pauses>,
         joint: Joint,
         back: Arc<Notify>,
@@ -65,6 +69,7 @@ impl Intake {
             signals,
             sender: Some(sender),
             joining,
+            questions,
             tasks: Vec::new(),
             joint,
             pauses,
@@ -104,6 +109,9 @@ impl Stream for Intake {
     type Item = (usize, Signal);
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Poll::Ready(Some(question)) = self.questions.poll_recv(cx) {
+            return Poll::Ready(Some((0, Signal::Asked(question))));
+        }
         if self.sender.is_some() {
             match self.joining.poll_recv(cx) {
                 Poll::Ready(Some(source)) => {
@@ -208,6 +216,7 @@ impl Pauses {
             | Signal::ObjectFailed(_)
             | Signal::StoreLost(_)
             | Signal::Started
+            | Signal::Asked(_)
             | Signal::Joined { .. } => None,
         }
     }

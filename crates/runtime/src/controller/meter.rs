@@ -245,6 +245,14 @@ impl Meter {
     }
 }
 
+#[cfg(feature = "server")]
+impl Meter {
+    /// How long all runs took together.
+    pub(crate) fn time_in_runs(&self) -> Duration {
+        Duration::from_nanos(self.duration.load(Relaxed))
+    }
+}
+
 #[cfg(feature = "metrics")]
 impl Meter {
     pub(crate) fn runs(&self, how: Ended) -> u64 {

@@ -5,6 +5,11 @@ mod applier;
 mod config;
 mod counts;
 mod cover;
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "people ask over HTTP")
+)]
+mod desk;
 mod draft;
 mod driver;
 mod error;
@@ -29,6 +34,7 @@ mod unreachable;
 
 use self::{
     cover::Covers,
+    desk::Counter,
     draft::Draft,
     driver::{Driver, Hooks, Setup},
     history::Histories,
@@ -58,6 +64,8 @@ use std::{
 };
 use tokio::sync::{Notify, mpsc};
 
+#[cfg(feature = "server")]
+pub(crate) use self::desk::{Desk, KeyStatus, Overview};
 pub use self::{
     action::Action,
     applier::applier,
@@ -725,10 +733,12 @@ where
         let covers = Arc::<Covers>::default();
         let mut all = draft::of_own_kind(primary, filter, config.managed_fields, &store, &dyntype);
         all.extend(sources);
+        let (counter, questions) = Counter::new();
         let surroundings = Surroundings::enter(|| About {
             kind: K::kind(&dyntype).into_owned(),
             readiness: readiness.clone(),
             histories: histories.clone(),
+            counter,
         });
         if let Some(surroundings) = &surroundings {
             stops.push(surroundings.stops().boxed());
@@ -751,7 +761,7 @@ where
             dyntype,
             config,
             unsynced,
-            intake: Intake::start(all, joining, pauses, joint, Arc::clone(&back)),
+            intake: Intake::start(all, joining, questions, pauses, joint, Arc::clone(&back)),
             back,
             covers,
             registry,

@@ -55,10 +55,9 @@ impl<K: Hash + Eq + Clone, V: Renew> Recent<K, V> {
         Some(&mut self.entries.get_mut(place)?.value)
     }
 
-    /// All values, in no order that means anything.
-    #[cfg(any(test, feature = "metrics"))]
-    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
-        self.entries.iter().map(|entry| &entry.value)
+    /// All keys and values, in no order that means anything.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().map(|entry| (&entry.key, &entry.value))
     }
 
     /// The value of a key, which is the newest from now on. A new key takes the place of the oldest if there are too
@@ -152,7 +151,7 @@ mod tests {
                     assert_eq!(recent.get(&key), known.map(|(_, value)| value));
                     assert_eq!(recent.get_mut(&key).is_some(), known.is_some());
                 }
-                assert_eq!(recent.values().count(), model.len());
+                assert_eq!(recent.iter().count(), model.len());
             }
         }
     }

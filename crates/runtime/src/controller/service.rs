@@ -1,7 +1,8 @@
 //! What a manager wants of a controller.
 
 use super::{
-    counts::Counts, history::Histories, meter::Meter, readiness::Readiness, shared::Watches,
+    counts::Counts, desk::Counter, history::Histories, meter::Meter, readiness::Readiness,
+    shared::Watches,
 };
 use crate::term::{Fence, Term};
 use futures::{FutureExt, Stream, StreamExt, stream};
@@ -69,6 +70,11 @@ pub(crate) struct About {
     pub(crate) kind: String,
     pub(crate) readiness: Readiness,
     pub(super) histories: Histories,
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "people ask over HTTP")
+    )]
+    pub(crate) counter: Counter,
 }
 
 /// What binds a controller to the leadership of its replica.

@@ -6,6 +6,7 @@
 use super::{
     ReconcileReason,
     cover::{Cover, Covers, View},
+    desk::Question,
     reason::News,
     scope::Scope,
 };
@@ -57,6 +58,8 @@ pub(super) enum Signal<Q = watcher::Error> {
     ObjectFailed(Q),
     /// The store of the controller will never be ready.
     StoreLost(WriterDropped),
+    /// Somebody asks the controller. It comes from no source.
+    Asked(Question),
     /// The source joined a controller that runs.
     Joined {
         /// See [`Source::label`].
@@ -144,6 +147,7 @@ impl<Q> Signal<Q> {
             | Self::Failed(_)
             | Self::ObjectFailed(_)
             | Self::StoreLost(_)
+            | Self::Asked(_)
             | Self::Joined { .. } => false,
         }
     }

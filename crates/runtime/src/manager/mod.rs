@@ -3,6 +3,8 @@
 mod handle;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "server")]
+mod page;
 mod run;
 #[cfg(feature = "server")]
 mod server;

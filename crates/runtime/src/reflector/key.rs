@@ -57,6 +57,12 @@ impl ObjectKey {
         name.unwrap_or_default()
     }
 
+    /// `None` for an object of the cluster.
+    #[cfg(feature = "server")]
+    pub(crate) fn namespace_if_any(&self) -> Option<&str> {
+        (self.namespace > 0).then(|| self.namespace())
+    }
+
     /// The same name as an object of the cluster, unless this is one already.
     pub(crate) fn in_cluster(&self) -> Option<Self> {
         (self.namespace > 0).then(|| Self::new(None, self.name()))

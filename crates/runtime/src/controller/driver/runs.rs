@@ -1,7 +1,7 @@
 //! The start and the end of runs.
 
 use super::{
-    Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
+    Active, Driver, Failing, Hooks, InSpan, Intake, Item, RESULTS, Running,
     ends::{ended, failure, why},
     loops, server,
     spans::{outcome as outcome_of, tell_run},
@@ -11,7 +11,7 @@ use crate::{
     client::{self, Write},
     controller::{
         Action, Error, ReconcileReason, RunnerError,
-        history::{Record, Standing},
+        history::{Record, Standing, cut},
         reason::{Cause, News, Origin, describe},
         service::Service,
     },
@@ -127,8 +127,8 @@ where
             self.skip_run(&key, &causes);
             return true;
         };
-        if let Some(seen) = self.failing.get_mut(&key) {
-            *seen = Baseline::of(&*obj);
+        if let Some(failing) = self.failing.get_mut(&key) {
+            failing.baseline = Baseline::of(&*obj);
         }
         let span = self.events.answer(
             &key,
@@ -318,10 +318,11 @@ where
         let random = self.random.f64();
         self.queue.done(now, key, outcome, random);
         let standing = self.standing(key);
-        self.note_standing(key, &standing, || active.baseline());
+        let error = item.as_ref().err().map(why);
+        self.note_standing(key, &standing, error.as_deref(), || active.baseline());
         let span = active.span.clone();
         let record = Record {
-            error: item.as_ref().err().map(why),
+            error,
             missing: self.writes.missing(key).to_vec(),
             ..Record::of(active, now, writes)
         };
@@ -389,7 +390,8 @@ where
             let random = self.random.f64();
             self.queue
                 .done(now, key, Action::backoff().outcome(true), random);
-            self.failing.insert(key.clone(), active.baseline());
+            let why = error.as_ref().map(ToString::to_string);
+            self.note_failing(key, active.baseline(), &why.unwrap_or_default());
         } else {
             let reason = format!("the store of {store} is complete");
             let reason = ReconcileReason::Custom { reason };
@@ -431,12 +433,26 @@ where
         &mut self,
         key: &ObjectKey,
         standing: &Standing,
+        error: Option<&str>,
         baseline: impl FnOnce() -> Baseline,
     ) {
         if standing.failures > 0 || standing.backing_off || standing.parked {
-            self.failing.insert(key.clone(), baseline());
+            self.note_failing(key, baseline(), error.unwrap_or_default());
         } else {
             self.failing.remove(key);
+        }
+    }
+
+    fn note_failing(&mut self, key: &ObjectKey, baseline: Baseline, error: &str) {
+        let error = cut(error);
+        match self.failing.get_mut(key) {
+            // The same error over and over is the usual one.
+            Some(failing) if *failing.error == *error => failing.baseline = baseline,
+            _ => {
+                let error = Arc::from(error);
+                let failing = Failing { baseline, error };
+                self.failing.insert(key.clone(), failing);
+            }
         }
     }
 

@@ -69,6 +69,7 @@ where
                 let key = self.meant(key, &told);
                 self.take_in_trigger(key, told);
             }
+            Signal::Asked(question) => question.put_to(self),
             Signal::Passed(key) => {
                 let now = self.now();
                 self.loops.happened(now, &key);
@@ -290,14 +291,14 @@ where
 
     fn baseline(&self, key: &ObjectKey) -> Option<Baseline> {
         let active = self.running.get(key).map(Active::baseline);
-        active.or_else(|| self.failing.get(key).copied())
+        active.or_else(|| self.failing.get(key).map(|failing| failing.baseline))
     }
 
     fn set_baseline(&mut self, key: &ObjectKey, baseline: Baseline) {
         if let Some(active) = self.running.get_mut(key) {
             active.baseline = Some(baseline);
         } else if let Some(failing) = self.failing.get_mut(key) {
-            *failing = baseline;
+            failing.baseline = baseline;
         }
     }
 

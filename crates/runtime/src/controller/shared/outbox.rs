@@ -177,6 +177,7 @@ fn of(signal: &Signal) -> Of<'_> {
         Signal::StoreLost(_) => Of::Watch(4),
         Signal::Started => Of::Watch(5),
         Signal::Joined { .. } => Of::Watch(6),
+        Signal::Asked(_) => Of::Watch(7),
     }
 }
 

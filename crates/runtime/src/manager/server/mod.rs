@@ -1,4 +1,4 @@
-//! The HTTP server of a manager: probes.
+//! The HTTP server of a manager: probes, metrics and the page.
 
 mod health;
 mod host;
@@ -6,18 +6,22 @@ mod host;
 use self::health::{Check, Finding, Query};
 #[cfg(feature = "metrics")]
 use super::metrics::{self, Measured};
-use super::{Handle, Stopping, Task, handle::Shared};
+use super::{
+    Handle, Stopping, Task,
+    handle::Shared,
+    page::{self, Page},
+};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    time::{sleep, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 #[cfg(feature = "tls")]
 use tokio_rustls::TlsAcceptor;
@@ -41,6 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// |---|---|
 /// | `/healthz`, `/livez` | 200 while the process does not have to be started anew, 500 otherwise |
 /// | `/readyz` | 200 while it does what it is there for, 500 with what it waits for otherwise |
+/// | `/` | a page for people: queues, failing objects and why, what runs, loops |
 /// | `/metrics` | with the feature `metrics`: what is measured, for Prometheus and in the text of `OpenMetrics` |
 ///
 /// `?verbose` lists the checks and `?exclude=NAME` leaves one out, as with Kubernetes' own components.
@@ -66,12 +71,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// - It answers from before the controllers start until after they have stopped.
 /// - Connections, requests and checks are bounded in number, size and time.
+/// - The page is for the loopback interface, unless there is a [token](Self::token).
 /// - On the loopback interface it answers only to names of that interface, so that no web page can read it.
 pub struct Server {
     address: SocketAddr,
     hosts: Vec<String>,
     live: Vec<Check>,
     ready: Vec<Check>,
+    token: Option<String>,
     #[cfg(feature = "tls")]
     tls: Option<TlsAcceptor>,
     #[cfg(feature = "metrics")]
@@ -84,13 +91,14 @@ struct Site {
     hosts: Vec<String>,
     live: Arc<[Check]>,
     ready: Arc<[Check]>,
+    page: Arc<Page>,
     #[cfg(feature = "tls")]
     tls: Option<TlsAcceptor>,
     #[cfg(feature = "metrics")]
     registries: [prometheus_client::registry::Registry; 2],
 }
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<page::Body>;
 
 // === impl Server ===
 
@@ -103,6 +111,7 @@ impl Server {
             hosts: Vec::new(),
             live: Vec::new(),
             ready: Vec::new(),
+            token: None,
             #[cfg(feature = "tls")]
             tls: None,
             #[cfg(feature = "metrics")]
@@ -155,6 +164,26 @@ impl Server {
         self
     }
 
+    /// What people have to know for actions on the page, such as to let an object run now. Whoever knows it may also read
+    /// the page from other machines.
+    ///
+    /// Without a token the page is answered on the loopback interface alone, and nothing can be done with it. Take a long
+    /// random text from a Secret, and HTTPS if the page is not only reached through `kubectl port-forward`. An empty token is
+    /// none.
+    ///
+    /// ```
+    /// use homeostat::manager::Server;
+    ///
+    /// fn server(token: String) -> Server {
+    ///     Server::on(([127, 0, 0, 1], 8080).into()).token(token)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into()).filter(|token| !token.is_empty());
+        self
+    }
+
     /// Answers to this name, too, on the loopback interface.
     #[must_use]
     pub fn allow_host(mut self, name: &str) -> Self {
@@ -202,6 +231,7 @@ impl Server {
             hosts,
             live,
             ready,
+            token,
             #[cfg(feature = "tls")]
             tls,
             #[cfg(feature = "metrics")]
@@ -217,6 +247,7 @@ impl Server {
         let _set = shared.address.set(local);
         tracing::info!(address = %local, "probes are answered");
         let site = Site {
+            page: Page::new(Arc::clone(&shared), token),
             shared,
             hosts,
             live: live.into(),
@@ -290,10 +321,13 @@ impl Listening {
         let Self { listener, site } = self;
         let mut connections = FuturesUnordered::new();
         let mut stop = pin!(stopping.requested());
+        let mut samples = interval(page::STEP);
+        samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
                 () = &mut stop => return,
                 Some(()) = connections.next() => {}
+                _ = samples.tick() => site.page.sample(),
                 accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
                     Ok((stream, _)) => connections.push(connection(stream, Arc::clone(&site))),
                     Err(error) => {
@@ -348,35 +382,39 @@ impl Site {
         if let Some(why) = host::refusal(local, &self.hosts, request) {
             return text(StatusCode::MISDIRECTED_REQUEST, why);
         }
-        let (probe, findings) =
-            match request.uri().path() {
-                path @ ("/healthz" | "/livez" | "/readyz" | "/metrics")
-                    if !matches!(*request.method(), Method::GET | Method::HEAD) =>
-                {
-                    let mut answer = text(
-                        StatusCode::METHOD_NOT_ALLOWED,
-                        format!("{path} is for GET\n"),
-                    );
-                    let allow = header::HeaderValue::from_static("GET, HEAD");
-                    answer.headers_mut().insert(header::ALLOW, allow);
-                    return answer;
-                }
-                path @ ("/healthz" | "/livez") => {
-                    let own = health::live(&self.shared);
-                    (path, with_checks(own, &self.live).await)
-                }
-                path @ "/readyz" => {
-                    let own = health::ready(&Handle::new(Arc::clone(&self.shared)));
-                    (path, with_checks(own, &self.ready).await)
-                }
-                #[cfg(feature = "metrics")]
-                "/metrics" => return metrics::answer(&self.registries, request),
-                _ => return text(
-                    StatusCode::NOT_FOUND,
-                    "there is /healthz, /livez, /readyz and, if it was built with it, /metrics\n"
-                        .into(),
-                ),
-            };
+        if let Some(answer) = self.page.answer(local, request).await {
+            return answer;
+        }
+        let (probe, findings) = match request.uri().path() {
+            path @ ("/healthz" | "/livez" | "/readyz" | "/metrics")
+                if !matches!(*request.method(), Method::GET | Method::HEAD) =>
+            {
+                let mut answer = text(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    format!("{path} is for GET\n"),
+                );
+                let allow = header::HeaderValue::from_static("GET, HEAD");
+                answer.headers_mut().insert(header::ALLOW, allow);
+                return answer;
+            }
+            path @ ("/healthz" | "/livez") => {
+                let own = health::live(&self.shared);
+                (path, with_checks(own, &self.live).await)
+            }
+            path @ "/readyz" => {
+                let own = health::ready(&Handle::new(Arc::clone(&self.shared)));
+                (path, with_checks(own, &self.ready).await)
+            }
+            #[cfg(feature = "metrics")]
+            "/metrics" => {
+                return metrics::answer(&self.registries, request).map(Either::Left);
+            }
+            _ => return text(
+                StatusCode::NOT_FOUND,
+                "there is /, /healthz, /livez, /readyz and, if it was built with it, /metrics\n"
+                    .into(),
+            ),
+        };
         let query = Query(request.uri().query().unwrap_or_default());
         let probe = probe.trim_start_matches('/');
         let (well, said) = health::answer(probe, &findings, query);
@@ -398,7 +436,7 @@ async fn with_checks(mut findings: Vec<Finding>, checks: &Arc<[Check]>) -> Vec<F
 }
 
 fn text(status: StatusCode, text: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(text)));
+    let mut answer = Response::new(Either::Left(Full::new(Bytes::from(text))));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     for (name, value) in [

@@ -7,6 +7,8 @@
     reason = "an error here fails the test, which is all it can do"
 )]
 
+mod page;
+
 use flate2::read::GzDecoder;
 use futures::stream;
 use homeostat::{
