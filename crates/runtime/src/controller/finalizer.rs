@@ -22,7 +22,7 @@ use std::{
 ///
 /// `R` is what runs the reconciler: the [`Controller`], or one with [`StatusConditions`].
 pub struct Finalized<R> {
-    runner: R,
+    pub(super) runner: R,
     name: String,
     client: Option<Client>,
 }
@@ -165,6 +165,22 @@ where
     K: Clone + Resource + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
+    /// Keeps a condition as [`Controller::status_conditions`] does. It tells of failures of the clean-up and of the
+    /// finalizer, too.
+    #[must_use]
+    pub fn status_conditions(self, type_: impl Into<String>) -> Finalized<StatusConditions<K>>
+    where
+        K: Serialize,
+    {
+        let Self {
+            runner,
+            name,
+            client,
+        } = self;
+        let runner = runner.status_conditions(type_).finalizer(name);
+        Finalized { client, ..runner }
+    }
+
     /// Runs the controller; see [`Controller::run`]. `reconciler` is called for objects that are there
     /// to stay, `cleanup` for those that are being deleted.
     pub fn run<ReconcilerFut, CleanupFut, Ctx>(

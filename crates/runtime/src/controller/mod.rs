@@ -17,6 +17,7 @@ mod finalizer;
 mod handle;
 mod history;
 mod intake;
+mod later;
 mod meter;
 mod readiness;
 mod ready_condition;

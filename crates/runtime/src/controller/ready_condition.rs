@@ -62,7 +62,7 @@ where
     K::DynamicType: Eq + Hash + Clone,
 {
     /// Keeps a condition of this type in `status.conditions` of each object, and says in it how the last
-    /// reconcile went. This comes last, directly before [`run`](StatusConditions::run).
+    /// reconcile went. What else a controller can be told can be told before or after this.
     ///
     /// Give it a name that is true, as `Reconciled` or `Synced`. That a reconcile went well does not mean
     /// that what it asked for is there: whether an object is `Ready` follows from the state of its children,
