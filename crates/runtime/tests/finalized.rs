@@ -4,7 +4,7 @@
 
 mod world;
 
-use futures::StreamExt;
+use futures::{StreamExt, stream::BoxStream};
 use homeostat::{
     Action, Classify, Controller, WatchStreamExt, children, controller, error_policy, predicates,
     reflector::{self, ObjectRef},
@@ -184,6 +184,50 @@ async fn from_the_first_sight_to_the_end() {
     assert_eq!(world.finalizers("a").await, None);
     sleep(MINUTE).await;
     assert_eq!((calls.log().len(), running.errors()), (3, vec![]));
+}
+
+/// What a controller can be told comes before or after its condition and its finalizer.
+#[tokio::test(start_paused = true)]
+async fn the_order_makes_no_difference() {
+    type Build = fn(Controller<Widget>, Arc<Calls>) -> BoxStream<'static, Item>;
+    let builds: [Build; 4] = [
+        |controller, calls| {
+            let controller = controller.filter(predicates::generation).finalizer(OURS);
+            let policy = error_policy::backoff;
+            controller.run(reconcile, clean_up, policy, calls).boxed()
+        },
+        |controller, calls| {
+            let controller = controller.finalizer(OURS).filter(predicates::generation);
+            let policy = error_policy::backoff;
+            controller.run(reconcile, clean_up, policy, calls).boxed()
+        },
+        |controller, calls| {
+            let controller = controller.status_conditions("Reconciled");
+            let controller = controller.filter(predicates::generation).finalizer(OURS);
+            let policy = error_policy::backoff;
+            controller.run(reconcile, clean_up, policy, calls).boxed()
+        },
+        |controller, calls| {
+            let controller = controller.finalizer(OURS).status_conditions("Reconciled");
+            let controller = controller.filter(predicates::generation);
+            let policy = error_policy::backoff;
+            controller.run(reconcile, clean_up, policy, calls).boxed()
+        },
+    ];
+    for build in builds {
+        let world = World::new(&["a"]).await;
+        let calls = Calls::new(world.client.clone(), &[done]);
+        let running = Running::start(build(world.controller(), Arc::clone(&calls)));
+        sleep(MINUTE).await;
+        world.set_seen("a", 1).await;
+        sleep(MINUTE).await;
+        assert_eq!(calls.log(), [format!("reconcile a [{OURS}]")]);
+        world.delete("a").await;
+        sleep(MINUTE).await;
+        assert_eq!(calls.log().len(), 2);
+        assert_eq!(world.finalizers("a").await, None);
+        assert_eq!(running.errors(), Vec::<String>::new());
+    }
 }
 
 /// D1: two programs with the same finalizer, as in a rollout, add it once.
