@@ -84,7 +84,15 @@ impl<'a> Members<'a> {
         value
     }
 
-    /// The text from the member's value on, whose end is not looked for.
+    /// Goes behind the value of the member, an object that `inside` was stepped through to its end.
+    pub(crate) fn leave(&mut self, inside: &Self) -> Option<()> {
+        let behind = self.0.text.len().checked_sub(inside.rest().len());
+        self.0.at = behind.filter(|_| inside.is_complete())?;
+        Some(())
+    }
+
+    /// The text from the member's value on, whose end is not looked for. Behind the last member it is what comes
+    /// after the object.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.0.text.get(self.0.at..).unwrap_or_default()
     }
@@ -306,6 +314,19 @@ mod tests {
                 assert!(members.is_complete(), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn an_object_inside_is_left_at_its_end() {
+        let mut members = Members::of(br#"{"a":{"b":{"c":"}"} },"d":1}"#);
+        assert_eq!(members.name(), Some(&b"a"[..]));
+        let mut inside = Members::of(members.rest());
+        assert_eq!(members.leave(&inside), None, "it has not come to its end");
+        assert_eq!(inside.by_ref().count(), 1);
+        assert_eq!(members.leave(&inside), Some(()));
+        assert_eq!(members.next(), Some((&b"d"[..], &b"1"[..])));
+        assert_eq!(members.next(), None);
+        assert!(members.is_complete() && members.rest().is_empty());
     }
 
     #[test]

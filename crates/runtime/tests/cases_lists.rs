@@ -5,13 +5,20 @@
 
 mod world;
 
-use self::world::{Asked, Failure, SECOND, Widget, World, delay, idle, is_delay, rule, wire::Cut};
-use homeostat::{Action, Controller, reflector::ObjectRef, watcher};
+use self::world::{
+    Asked, Failure, SECOND, Widget, WidgetSpec, World, delay, idle, is_delay, rule, wire::Cut,
+};
+use futures::{StreamExt, future};
+use homeostat::{
+    Action, Config, Controller, error_policy, predicates,
+    reflector::{ObjectRef, Store},
+    watcher,
+};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     ResourceExt,
-    api::{Patch, PatchParams},
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use std::{
@@ -19,7 +26,7 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::{task::JoinHandle, time::sleep};
 
 /// How a list comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -514,4 +521,208 @@ async fn objects_that_were_deleted_in_a_gap() {
         assert!((101..105).contains(&runs[1]), "{runs:?}");
         assert_eq!(uids.lock().unwrap()[3], new.uid().unwrap());
     }
+}
+
+/// Widgets that count how often one is decoded in this thread. One with the value 13 does not fit.
+mod counted {
+    use kube::CustomResource;
+    use serde::{Deserialize, Deserializer, Serialize, de::Error};
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static DECODED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[derive(CustomResource, Debug, Clone, Serialize, Deserialize)]
+    #[kube(
+        group = "example.com",
+        version = "v1",
+        kind = "Widget",
+        namespaced,
+        schema = "disabled"
+    )]
+    pub(super) struct CountedSpec {
+        #[serde(deserialize_with = "counted")]
+        pub(super) value: u32,
+    }
+
+    fn counted<'de, D: Deserializer<'de>>(value: D) -> Result<u32, D::Error> {
+        DECODED.set(DECODED.get() + 1);
+        let value = u32::deserialize(value)?;
+        if value == 13 {
+            return Err(D::Error::custom("unlucky"));
+        }
+        Ok(value)
+    }
+}
+
+/// A controller of counted widgets, one at a time. A run takes ten seconds if the value is 1.
+struct Counted {
+    store: Store<counted::Widget>,
+    runs: Arc<Mutex<Vec<(String, u32)>>>,
+    errors: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Counted {
+    fn run(controller: Controller<counted::Widget>) -> Self {
+        let (runs, errors) = (Arc::default(), Arc::default());
+        let store = controller.store();
+        let noted: Arc<Mutex<Vec<_>>> = Arc::clone(&runs);
+        let reconcile = move |widget: Arc<counted::Widget>, _: Arc<()>| {
+            let value = widget.spec.value;
+            noted.lock().unwrap().push((widget.name_any(), value));
+            async move {
+                if value == 1 {
+                    sleep(10 * SECOND).await;
+                }
+                Ok::<_, Failure>(Action::await_change())
+            }
+        };
+        let told: Arc<Mutex<Vec<_>>> = Arc::clone(&errors);
+        let results = controller
+            .with_config(Config::default().concurrency(1))
+            .run(reconcile, error_policy::backoff, Arc::new(()))
+            .for_each(move |result| {
+                let error = result.err().map(|error| error.to_string());
+                told.lock().unwrap().extend(error);
+                future::ready(())
+            });
+        Self {
+            store,
+            runs,
+            errors,
+            task: tokio::spawn(results),
+        }
+    }
+
+    /// What happened since this was last asked for, as `name value`.
+    fn runs(&self) -> Vec<String> {
+        let mut runs = self.runs.lock().unwrap();
+        let shown = runs
+            .drain(..)
+            .map(|(name, value)| format!("{name} {value}"));
+        shown.collect()
+    }
+
+    fn errors(&self) -> usize {
+        std::mem::take(&mut *self.errors.lock().unwrap()).len()
+    }
+
+    fn stored(&self, name: &str) -> Option<u32> {
+        let reference = ObjectRef::new(name).within("default");
+        let found = self.store.even_if_incomplete().get(&reference);
+        found.map(|widget| widget.spec.value)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An event that a newer one overtakes before anybody reads the object is never decoded, unless somebody has to see
+/// each version.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_overtaken_is_not_decoded() {
+    for compares in [false, true] {
+        let world = World::new(&["a", "b"]).await;
+        world.set_value("a", 1).await;
+        counted::DECODED.set(0);
+        let controller = Controller::new(world.all(), watcher::Config::default());
+        let running = Counted::run(if compares {
+            controller.filter(predicates::generation)
+        } else {
+            controller
+        });
+        world.until(1.0).await;
+        assert_eq!(running.runs(), ["a 1"], "b waits until a has run");
+        assert_eq!(counted::DECODED.take(), 2);
+        for value in 20..70 {
+            world.set_value("b", value).await;
+            world.until(1.0 + f64::from(value) / 100.0).await;
+        }
+        // Only the first one is compared with the object of the list.
+        assert_eq!(counted::DECODED.take(), if compares { 50 } else { 1 });
+        world.until(20.0).await;
+        assert_eq!(running.runs(), ["b 69"]);
+        assert_eq!(counted::DECODED.take(), usize::from(!compares));
+        assert_eq!((running.stored("b"), running.errors()), (Some(69), 0));
+        assert_eq!(counted::DECODED.take(), 0, "decoded once");
+
+        // A reader that comes before the run decodes it for both.
+        world.set_value("a", 2).await;
+        world.set_value("a", 1).await;
+        world.until(21.0).await;
+        world.set_value("b", 80).await;
+        world.until(22.0).await;
+        counted::DECODED.set(0);
+        assert_eq!(running.stored("b"), Some(80));
+        world.until(40.0).await;
+        assert_eq!(running.runs().last().map(String::as_str), Some("b 80"));
+        assert_eq!(counted::DECODED.take(), usize::from(!compares));
+    }
+}
+
+/// R13 for versions that are decoded late: the state that is known stays, it is reported once, at the latest when the
+/// object's turn comes, and a version that is overtaken harms nobody.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_does_not_fit_is_reported_when_it_is_read() {
+    let world = World::new(&["a", "b"]).await;
+    world.set_value("a", 1).await;
+    let controller = Controller::new(world.all(), watcher::Config::default());
+    let running = Counted::run(controller);
+    world.until(1.0).await;
+    assert_eq!(running.runs(), ["a 1"]);
+    for value in [2, 13, 3] {
+        world.set_value("b", value).await;
+    }
+    world.until(20.0).await;
+    assert_eq!(
+        (running.runs(), running.errors()),
+        (vec!["b 3".to_owned()], 0)
+    );
+
+    world.set_value("b", 13).await;
+    world.until(21.0).await;
+    assert_eq!((running.stored("b"), running.errors()), (Some(3), 1));
+    let runs = running.runs();
+    assert!(runs.iter().all(|run| run == "b 3"), "{runs:?}");
+    world.until(30.0).await;
+    assert_eq!((running.runs(), running.errors()), (Vec::new(), 0));
+
+    // A list shows it again, and says so again, as of any other version that does not fit.
+    let _expired = world.inject(rule(Verb::Watch, "widgets").times(1), Fault::Expired);
+    world.server.faults().drop_watches();
+    world.until(40.0).await;
+    assert_eq!((running.stored("b"), running.errors()), (Some(3), 1));
+
+    // A new object that does not fit is not there.
+    let widget = Widget::new(
+        "c",
+        WidgetSpec {
+            value: 13,
+            ..WidgetSpec::default()
+        },
+    );
+    world
+        .widgets
+        .create(&PostParams::default(), &widget)
+        .await
+        .unwrap();
+    world.until(41.0).await;
+    assert_eq!((running.stored("c"), running.errors()), (None, 1));
+    assert_eq!(running.store.even_if_incomplete().len(), 2);
+    assert_eq!(running.runs(), [""; 0]);
+
+    // Both are mended.
+    for name in ["b", "c"] {
+        world.set_value(name, 5).await;
+    }
+    world.until(50.0).await;
+    assert_eq!(
+        (running.runs(), running.errors()),
+        (vec!["b 5".to_owned(), "c 5".to_owned()], 0)
+    );
 }

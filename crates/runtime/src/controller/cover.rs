@@ -6,7 +6,10 @@ use crate::{
     progress::{Listener, Progress},
     reflector::{Lookup, ObjectKey, Read, Status, Store, Versions},
 };
-use homeostat_core::unseen::{Expected, Sight};
+use homeostat_core::{
+    cache::Versioned,
+    unseen::{Expected, Sight},
+};
 use kube::Resource;
 use std::{
     hash::Hash,
@@ -315,17 +318,12 @@ where
     K::DynamicType: Hash + Eq + Send + Sync,
 {
     fn version(&self, key: &ObjectKey) -> Option<u64> {
-        let obj = self.get_key(key)?;
-        let version = obj.resource_version();
-        Some(
-            version
-                .and_then(|version| version.parse().ok())
-                .unwrap_or(0),
-        )
+        let shown = self.snapshot(key)?;
+        Some(shown.version().unwrap_or(0))
     }
 
     fn shows(&self, key: &ObjectKey, uid: Option<&str>) -> bool {
-        self.get_key(key).is_some_and(|obj| {
+        self.snapshot(key).is_some_and(|obj| {
             let shown = obj.uid();
             uid.is_none() || shown.is_none() || shown.as_deref() == uid
         })

@@ -3,9 +3,11 @@
 //! Each source is a stream of its own, with its own watch and its own pace, so one that fails holds
 //! back nothing (rule R10).
 
+mod primary;
+
 use super::{
     ReconcileReason,
-    cover::{Cover, Covers, View},
+    cover::{Cover, View},
     desk::Question,
     reason::News,
     scope::Scope,
@@ -13,19 +15,18 @@ use super::{
 use crate::{
     Predicate, WatchStreamExt,
     notes::{self, Note},
-    predicate::{changes_desired_state, matters},
+    predicate::matters,
     progress::Progress,
     reflector::{
         ObjectKey, ObjectRef, Status, Store,
         store::{ObjectChange, Writer, WriterDropped},
     },
     utils::WatchItem,
-    watcher::{self, Heard, Observation, Origin},
+    watcher::{self, Origin},
 };
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use homeostat_core::{cache::Change, queue::Priority};
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 use std::{borrow::Borrow, fmt::Debug, hash::Hash, sync::Arc};
 
 /// One thing that a source tells its controller.
@@ -295,99 +296,6 @@ where
     }
 }
 
-// === impl Primary ===
-
-impl<K> Primary<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone,
-{
-    /// Fills the store and triggers each object that changed in a way that matters.
-    pub(super) fn source(
-        self,
-        filter: Option<Filter<K>>,
-        managed_fields: bool,
-        covers: &Arc<Covers>,
-    ) -> Source {
-        let Self {
-            api,
-            config,
-            mut writer,
-        } = self;
-        let origin = Origin::new(watcher::target(&api), &config);
-        writer.hear(Heard::One(Arc::new(origin)));
-        let store = writer.as_reader();
-        let status = Arc::clone(store.status());
-        let progress = store.progress();
-        let reading = watcher::Reading {
-            managed_fields,
-            known: Some(known(store.clone())),
-        };
-        let (label, cover) = watched(&api, &config, Arc::new(store), progress.clone());
-        let mut synced = false;
-        let covers = Arc::clone(covers);
-        let is_of_use =
-            move |signal: &Signal| !matches!(signal, Signal::Passed(_)) || !covers.are_tracked();
-        let observations = watcher::observe_with(api, config, progress, reading);
-        let signals = observations.flat_map(move |observation| {
-            let signals = match observation {
-                Observation::Opened => {
-                    writer.works();
-                    vec![Signal::Recovered]
-                }
-                Observation::Item(Err(error)) => {
-                    let changes = writer.take_in_error(&error);
-                    let mut signals: Vec<_> = changes
-                        .filter_map(|change| {
-                            signal(change, filter.as_deref(), Priority::Normal, false)
-                        })
-                        .collect();
-                    signals.push(failed(error));
-                    signals
-                }
-                Observation::Item(Ok(event)) => {
-                    let listed = matches!(event, watcher::Event::InitDone);
-                    let priority = priority(synced);
-                    let changes = writer.take_in(event);
-                    let mut signals: Vec<_> = changes
-                        .filter_map(|change| signal(change, filter.as_deref(), priority, !listed))
-                        .filter(&is_of_use)
-                        .collect();
-                    synced |= listed;
-                    signals.extend(listed.then_some(Signal::Synced));
-                    signals
-                }
-            };
-            stream::iter(signals)
-        });
-        Source {
-            label,
-            syncs: true,
-            cover: Some(cover),
-            store: Some(status),
-            asks: true,
-            signals: signals.boxed(),
-        }
-    }
-}
-
-/// Whether a store has what a list shows, so that it need not be decoded again.
-fn known<K>(store: Store<K>) -> watcher::Known
-where
-    K: Resource + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone,
-{
-    Box::new(move |outline| {
-        let (uid, version) = (outline.uid, outline.resource_version);
-        match (uid, version) {
-            (Some(uid), Some(version)) => {
-                store.confirm(outline.namespace, outline.name, uid, version)
-            }
-            (None, _) | (_, None) => false,
-        }
-    })
-}
-
 /// What a watch is called, and the cache that it fills.
 pub(super) fn watched<K: Resource>(
     api: &Api<K>,
@@ -533,15 +441,17 @@ pub(super) fn signal<K: Resource>(
         Change::Added { key, new } if single => (key, new, true, News::Added),
         Change::Added { key, new } => (key, new, true, News::Listed),
         Change::Modified { key, old, new } => {
-            if filter.is_some_and(|filter| !matters(filter, &*old.0, &*new.0)) {
+            if let Some(filter) = filter
+                && let Some(old) = old.object()
+                && !matters(filter, &**old, &**new.object()?)
+            {
                 return single.then_some(Signal::Passed(key));
             }
-            let desired = changes_desired_state(&*old.0, &*new.0);
+            let desired = old.changes_desired_state(&new)?;
             (key, new, desired, News::Changed)
         }
     };
-    let step = new.0.resource_version().filter(|_| single);
-    let step = step.and_then(|version| version.parse().ok());
+    let step = new.version().filter(|_| single);
     Some(Signal::Trigger {
         key,
         reason: ReconcileReason::ObjectUpdated,

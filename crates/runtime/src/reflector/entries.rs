@@ -40,7 +40,7 @@ impl<K, V: Ord> Entries<K, V> {
             keys: Mutex::default(),
         };
         for (key, obj) in objects {
-            entries.add(key, &obj.0);
+            entries.add(key, obj);
         }
         entries
     }
@@ -50,16 +50,21 @@ impl<K, V: Ord> Entries<K, V> {
         keys.get(value).into_iter().flatten().cloned().collect()
     }
 
-    fn add(&self, key: &ObjectKey, obj: &K) {
-        let values = (self.property)(obj);
+    fn add(&self, key: &ObjectKey, obj: &Snapshot<K>) {
+        let values = self.values_of(obj);
         let mut keys = self.lock();
         for value in values {
             keys.entry(value).or_default().insert(key.clone());
         }
     }
 
-    fn remove(&self, key: &ObjectKey, obj: &K) {
-        let values = (self.property)(obj);
+    fn values_of(&self, obj: &Snapshot<K>) -> Vec<V> {
+        obj.object()
+            .map_or_else(Vec::new, |obj| (self.property)(obj))
+    }
+
+    fn remove(&self, key: &ObjectKey, obj: &Snapshot<K>) {
+        let values = self.values_of(obj);
         let mut keys = self.lock();
         for value in values {
             if let Some(of_value) = keys.get_mut(&value) {
@@ -82,12 +87,12 @@ impl<K: Send + Sync, V: Ord + Send> Indexed<K> for Entries<K, V> {
     fn take_in(&self, changes: &[ObjectChange<K>]) {
         for change in changes {
             match change {
-                Change::Added { key, new } => self.add(key, &new.0),
+                Change::Added { key, new } => self.add(key, new),
                 Change::Modified { key, old, new } => {
-                    self.remove(key, &old.0);
-                    self.add(key, &new.0);
+                    self.remove(key, old);
+                    self.add(key, new);
                 }
-                Change::Deleted { key, old, last: _ } => self.remove(key, &old.0),
+                Change::Deleted { key, old, last: _ } => self.remove(key, old),
             }
         }
     }

@@ -11,6 +11,7 @@ mod snapshot;
 mod status;
 pub mod store;
 mod subscriber;
+mod unread;
 mod versions;
 
 use crate::{utils::Reflect, watcher};
@@ -28,6 +29,7 @@ pub(crate) use self::{
     object_ref::names_kind,
     reads::{Read, Reader, Registry, reading, reading_now},
     status::{Bell, Condition, Status},
+    unread::{Decode, Header},
     versions::Versions,
 };
 

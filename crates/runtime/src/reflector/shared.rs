@@ -42,7 +42,7 @@ pub(super) struct State<K> {
 impl<K: Lookup> State<K> {
     /// The latest version among the objects: a list of them is at least that recent.
     pub(super) fn latest(&self) -> Option<u64> {
-        let versions = self.objects.iter().map(|(_, obj)| version(&*obj.0));
+        let versions = self.objects.iter().map(|(_, obj)| obj.version());
         versions.max().flatten()
     }
 
@@ -82,11 +82,14 @@ impl<K: Lookup> State<K> {
             let Some(mailbox) = mailbox.upgrade() else {
                 return false;
             };
-            mailbox.put(changes.iter().map(|change| match change {
-                Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
-                    (key.clone(), Arc::clone(&new.0), false)
-                }
-                Change::Deleted { key, last, old: _ } => (key.clone(), Arc::clone(&last.0), true),
+            mailbox.put(changes.iter().filter_map(|change| {
+                let (key, snapshot, gone) = match change {
+                    Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
+                        (key, new, false)
+                    }
+                    Change::Deleted { key, last, old: _ } => (key, last, true),
+                };
+                Some((key.clone(), Arc::clone(snapshot.object()?), gone))
             }));
             true
         });
@@ -140,7 +143,10 @@ impl<K: Lookup> Shared<K> {
                 continue;
             };
             let objects = target.objects.iter();
-            mailbox.put(objects.map(|(key, obj)| (key.clone(), Arc::clone(&obj.0), false)));
+            mailbox
+                .put(objects.filter_map(|(key, obj)| {
+                    Some((key.clone(), Arc::clone(obj.object()?), false))
+                }));
             if target.closed {
                 mailbox.close();
             }
@@ -189,12 +195,4 @@ impl<K: Lookup> Shared<K> {
             }
         }
     }
-}
-
-pub(super) fn version<K: Lookup>(obj: &K) -> Option<u64> {
-    obj.resource_version()?.parse().ok()
-}
-
-pub(super) fn snapshot<K>(obj: K) -> Snapshot<K> {
-    Snapshot(Arc::new(obj))
 }

@@ -8,8 +8,9 @@ use super::{
     key::{Named, ObjectKey},
     mailbox::Mailbox,
     reads::Use,
-    shared::{Shared, State, snapshot, version},
+    shared::{Shared, State},
     status::{Condition, Status},
+    unread::{Decode, Header},
 };
 use crate::{
     progress::Progress,
@@ -203,7 +204,7 @@ where
     ) -> std::vec::Drain<'_, ObjectChange<K>> {
         use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
         let reached = match &event {
-            Apply(obj) | Delete(obj) => version(obj),
+            Apply(obj) | Delete(obj) => obj.resource_version().and_then(|it| it.parse().ok()),
             Init | InitApply(_) | InitDone => None,
         };
         let listed = matches!(event, InitDone);
@@ -212,12 +213,12 @@ where
         match event {
             Apply(obj) => state
                 .objects
-                .apply(ObjectKey::of(&obj), snapshot(obj), changes),
+                .apply(ObjectKey::of(&obj), Snapshot::new(obj), changes),
             Delete(obj) => state
                 .objects
-                .delete(ObjectKey::of(&obj), snapshot(obj), changes),
+                .delete(ObjectKey::of(&obj), Snapshot::new(obj), changes),
             Init => state.objects.begin(),
-            InitApply(obj) => state.objects.stage(ObjectKey::of(&obj), snapshot(obj)),
+            InitApply(obj) => state.objects.stage(ObjectKey::of(&obj), Snapshot::new(obj)),
             InitDone => {
                 state.objects.commit(changes);
                 self.shared.status().set_ready();
@@ -231,6 +232,50 @@ where
             (None, Some(reached)) => self.shared.status().progress.reached(reached),
             (None, None) => {}
         }
+        self.changes.drain(..)
+    }
+
+    /// Whether whoever follows the store wants each object of it, so that none may stay unread.
+    pub(crate) fn wants_objects(&self) -> bool {
+        let state = self.shared.read();
+        !state.indexes.is_empty() || !state.subscribers.is_empty()
+    }
+
+    /// Takes in the text of a changed object, which is decoded when somebody reads it, and tells what it changed.
+    pub(crate) fn take_in_unread(
+        &mut self,
+        key: ObjectKey,
+        header: Header,
+        text: Box<[u8]>,
+        decode: Arc<Decode<K>>,
+    ) -> std::vec::Drain<'_, ObjectChange<K>> {
+        let changes = &mut self.changes;
+        let mut state = self.shared.write();
+        let before = state.objects.get(&key);
+        let snapshot = Snapshot::unread(header, text, before, decode);
+        let reached = snapshot.version();
+        state.objects.apply(key, snapshot, changes);
+        state.tell(changes);
+        drop(state);
+        if let Some(reached) = reached {
+            self.shared.status().progress.reached(reached);
+        }
+        self.changes.drain(..)
+    }
+
+    /// Forgets an object of which no version can be decoded, unless there is another one by now.
+    pub(crate) fn forget_unreadable(
+        &mut self,
+        key: &ObjectKey,
+    ) -> std::vec::Drain<'_, ObjectChange<K>> {
+        let changes = &mut self.changes;
+        let mut state = self.shared.write();
+        let found = state.objects.get(key);
+        if found.is_some_and(|found| found.object().is_none()) {
+            state.objects.remove(key, changes);
+            state.tell(changes);
+        }
+        drop(state);
         self.changes.drain(..)
     }
 
@@ -474,7 +519,7 @@ where
         let objects = state
             .objects
             .iter()
-            .map(|(key, obj)| (key.clone(), Arc::clone(&obj.0)));
+            .filter_map(|(key, obj)| Some((key.clone(), Arc::clone(obj.object()?))));
         let mailbox = Arc::new(Mailbox::new(objects));
         if state.closed {
             mailbox.close();
@@ -502,7 +547,7 @@ where
         self.note();
         let cache = &self.shared.read().objects;
         let found = keys().into_iter().filter_map(|key| cache.get(&key));
-        found.map(|obj| Arc::clone(&obj.0)).collect()
+        found.filter_map(|obj| obj.object().cloned()).collect()
     }
 
     /// The type of the objects, for those known at run time.
@@ -551,22 +596,23 @@ where
 
     fn get_named(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         self.note();
-        let cache = &self.shared.read().objects;
-        let find = |namespace: &str| {
-            let key = (namespace, name);
-            cache
-                .get(&key as &dyn Named)
-                .map(|found| Arc::clone(&found.0))
+        let found = {
+            let cache = &self.shared.read().objects;
+            let find = |namespace: &str| cache.get(&(namespace, name) as &dyn Named);
+            let found = find(namespace).or_else(|| (!namespace.is_empty()).then(|| find(""))?);
+            found.cloned()
         };
-        find(namespace).or_else(|| (!namespace.is_empty()).then(|| find(""))?)
+        // Nobody else has to wait while it is decoded.
+        found?.object().cloned()
     }
 
     /// Takes in that the running list shows an object in this version. True if that is the one which is here.
     pub(crate) fn confirm(&self, namespace: &str, name: &str, uid: &str, version: &str) -> bool {
         let named = (namespace, name);
         let is_it = |obj: &Snapshot<K>| {
-            obj.0.resource_version().as_deref() == Some(version)
-                && obj.0.uid().as_deref() == Some(uid)
+            obj.resource_version().as_deref() == Some(version)
+                && obj.uid().as_deref() == Some(uid)
+                && !obj.is_unfit()
         };
         let mut state = self.shared.write();
         state.objects.confirm(&named as &dyn Named, is_it)
@@ -574,11 +620,14 @@ where
 
     /// The object with exactly this key.
     pub(crate) fn get_key(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.shared
-            .read()
-            .objects
-            .get(key)
-            .map(|found| Arc::clone(&found.0))
+        let found = self.snapshot(key);
+        // Nobody else has to wait while it is decoded.
+        found?.object().cloned()
+    }
+
+    /// What the store holds under this key.
+    pub(crate) fn snapshot(&self, key: &ObjectKey) -> Option<Snapshot<K>> {
+        self.shared.read().objects.get(key).cloned()
     }
 
     /// The keys of all objects.
@@ -597,7 +646,7 @@ where
     pub fn state_filter<P: Fn(&K) -> bool>(&self, predicate: P) -> Vec<Arc<K>> {
         self.note();
         let cache = &self.shared.read().objects;
-        let all = cache.iter().map(|(_, obj)| &obj.0);
+        let all = cache.iter().filter_map(|(_, obj)| obj.object());
         all.filter(|obj| predicate(obj)).cloned().collect()
     }
 
@@ -615,7 +664,7 @@ where
     pub fn find<P: Fn(&K) -> bool>(&self, predicate: P) -> Option<Arc<K>> {
         self.note();
         let cache = &self.shared.read().objects;
-        let mut all = cache.iter().map(|(_, obj)| &obj.0);
+        let mut all = cache.iter().filter_map(|(_, obj)| obj.object());
         all.find(|obj| predicate(obj)).cloned()
     }
 

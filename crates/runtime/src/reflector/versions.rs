@@ -4,7 +4,7 @@ use super::{
     Lookup, ObjectKey,
     snapshot::{ObjectChange, Snapshot},
 };
-use homeostat_core::cache::Change;
+use homeostat_core::cache::{Change, Versioned};
 use rustc_hash::FxBuildHasher;
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ impl Versions {
     pub(super) fn new<'a, K: Lookup + 'a>(
         objects: impl Iterator<Item = (&'a ObjectKey, &'a Snapshot<K>)>,
     ) -> Self {
-        let shown = objects.map(|(key, obj)| (key.clone(), Shown::of(&*obj.0)));
+        let shown = objects.map(|(key, obj)| (key.clone(), Shown::of(obj)));
         Self(Mutex::new(shown.collect()))
     }
 
@@ -43,7 +43,7 @@ impl Versions {
         for change in changes {
             match change {
                 Change::Added { key, new } | Change::Modified { key, new, old: _ } => {
-                    shown.insert(key.clone(), Shown::of(&*new.0));
+                    shown.insert(key.clone(), Shown::of(new));
                 }
                 Change::Deleted { key, .. } => {
                     shown.remove(key);
@@ -76,12 +76,9 @@ impl Versions {
 // === impl Shown ===
 
 impl Shown {
-    fn of<K: Lookup>(obj: &K) -> Self {
-        let version = obj.resource_version();
+    fn of<K: Lookup>(obj: &Snapshot<K>) -> Self {
         Self {
-            version: version
-                .and_then(|version| version.parse().ok())
-                .unwrap_or(0),
+            version: obj.version().unwrap_or(0),
             uid: obj.uid().map(|uid| hashed(&uid)),
         }
     }

@@ -51,7 +51,7 @@ impl<S, K: Lookup> Changes<S, K> {
 
     fn take_in(&mut self, item: Result<Event<K>, Error>) {
         let (objects, changes) = (&mut self.objects, &mut self.latest);
-        let of = |obj: K| (ObjectKey::of(&obj), Snapshot(Arc::new(obj)));
+        let of = |obj: K| (ObjectKey::of(&obj), Snapshot::new(obj));
         let mut failure = None;
         match item {
             Ok(Event::Apply(obj)) => {
@@ -74,7 +74,7 @@ impl<S, K: Lookup> Changes<S, K> {
             }
         }
         self.outbox
-            .extend(changes.drain(..).map(Change::from).map(Ok));
+            .extend(changes.drain(..).filter_map(Change::of).map(Ok));
         self.outbox.extend(failure);
     }
 }
@@ -103,17 +103,20 @@ where
     }
 }
 
-impl<K> From<cache::Change<ObjectKey, Snapshot<K>>> for Change<K> {
-    fn from(change: cache::Change<ObjectKey, Snapshot<K>>) -> Self {
-        match change {
-            cache::Change::Added { new, key: _ } => Self::Added(new.0),
-            cache::Change::Modified { old, new, key: _ } => Self::Modified(old.0, new.0),
+impl<K> Change<K> {
+    /// The same change of the objects themselves. Each of them was decoded.
+    fn of(change: cache::Change<ObjectKey, Snapshot<K>>) -> Option<Self> {
+        Some(match change {
+            cache::Change::Added { new, key: _ } => Self::Added(new.into_object()?),
+            cache::Change::Modified { old, new, key: _ } => {
+                Self::Modified(old.into_object()?, new.into_object()?)
+            }
             cache::Change::Deleted {
                 last,
                 old: _,
                 key: _,
-            } => Self::Deleted(last.0),
-        }
+            } => Self::Deleted(last.into_object()?),
+        })
     }
 }
 

@@ -70,7 +70,7 @@ where
             self.outbox.extend(gone);
             self.outbox.push_back(Passed::InitDone);
         } else {
-            self.outbox.extend(changes.map(Passed::from));
+            self.outbox.extend(changes.filter_map(Passed::of));
         }
     }
 }
@@ -79,15 +79,18 @@ where
 fn gone<K>(change: ObjectChange<K>) -> Option<Arc<K>> {
     match change {
         Change::Added { .. } | Change::Modified { .. } => None,
-        Change::Deleted { last, .. } => Some(last.0),
+        Change::Deleted { last, .. } => last.into_object(),
     }
 }
 
-impl<K> From<ObjectChange<K>> for Passed<K> {
-    fn from(change: ObjectChange<K>) -> Self {
+impl<K> Passed<K> {
+    /// What a change is for readers downstream.
+    fn of(change: ObjectChange<K>) -> Option<Self> {
         match change {
-            Change::Added { new, .. } | Change::Modified { new, .. } => Self::Apply(new.0),
-            Change::Deleted { last, .. } => Self::Delete(last.0),
+            Change::Added { new, .. } | Change::Modified { new, .. } => {
+                new.into_object().map(Self::Apply)
+            }
+            Change::Deleted { last, .. } => last.into_object().map(Self::Delete),
         }
     }
 }
@@ -139,7 +142,7 @@ where
                 None => return Poll::Ready(None),
                 Some(Err(error)) => {
                     let changes = this.writer.take_in_error(&error);
-                    this.outbox.extend(changes.map(Passed::from));
+                    this.outbox.extend(changes.filter_map(Passed::of));
                     return Poll::Ready(Some(Err(error)));
                 }
                 Some(Ok(event)) => this.take_in(event),

@@ -20,17 +20,35 @@ use serde_json::value::RawValue;
 use std::{any::TypeId, borrow::Cow, collections::BTreeMap, str, vec};
 
 /// An object, or what is known of one that does not fit its type.
-pub(super) type Decoded<K> = Result<K, Box<Unfit>>;
+pub(crate) type Decoded<K> = Result<K, Box<Unfit>>;
 
 /// What is known of an object that does not fit its type.
 #[derive(Debug)]
-pub(super) struct Unfit {
+pub(crate) struct Unfit {
     pub(super) kind: Option<String>,
     pub(super) meta: HeaderMeta,
     /// Where it does not fit.
     pub(super) path: String,
     /// What does not fit there, without any value of the object.
     pub(super) message: String,
+}
+
+/// What is made of the text of an object.
+pub(crate) trait Text: Sized + Send + 'static {
+    /// Whether the type is made for any kind, so that it has a place for what a list says of the kind.
+    fn is_of_any_kind() -> bool;
+
+    /// Of an object in a list.
+    fn listed(text: &[u8]) -> Decoded<Self>;
+
+    /// Of an object that a watch tells, whose managed fields may be left out. While a list comes in that way,
+    /// `listing` is true.
+    fn told(text: &[u8], reading: &Reading, listing: bool) -> Decoded<Self>;
+
+    /// Its namespace and name.
+    fn names(&self) -> (Option<&str>, Option<&str>);
+
+    fn version(&self) -> Option<&str>;
 }
 
 /// A list or a page of it, whose objects are decoded as they are taken out.
@@ -97,7 +115,7 @@ struct Header {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct HeaderMeta {
+pub(crate) struct HeaderMeta {
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
     pub(super) resource_version: Option<String>,
@@ -162,19 +180,16 @@ impl Page {
     }
 
     /// The next object that is not known as it is; `None` after the last.
-    pub(super) fn next<K>(&mut self, reading: &Reading) -> Option<Decoded<K>>
-    where
-        K: Resource + DeserializeOwned,
-    {
+    pub(super) fn next<K: Text>(&mut self, reading: &Reading) -> Option<Decoded<K>> {
         let Self { items, types, .. } = self;
         let mut outlined = items.map(|item| (reading.outline(&item), item));
         let (slim, item) = outlined.find(|(outlined, _)| !matches!(outlined, Outlined::Known))?;
-        // Only types that are made for any kind have a place for what the list says.
-        let any_kind = TypeId::of::<K::DynamicType>() != TypeId::of::<()>();
         let decoded = match (types.as_ref(), slim) {
-            (Some(types), _) if any_kind => object(&reading.part(&types.put_into(&item))),
-            (_, Outlined::Without(range)) => object(&without(&item, range)),
-            (_, Outlined::Known | Outlined::Whole) => object(&item),
+            (Some(types), _) if K::is_of_any_kind() => {
+                K::listed(&reading.part(&types.put_into(&item)))
+            }
+            (_, Outlined::Without(range)) => K::listed(&without(&item, range)),
+            (_, Outlined::Known | Outlined::Whole) => K::listed(&item),
         };
         Some(decoded.map_err(|mut unfit| {
             if unfit.kind.is_none() {
@@ -219,11 +234,12 @@ pub(super) fn is_begun(text: &[u8]) -> bool {
 }
 
 /// Reads a line of a watch.
-pub(super) fn line<K>(line: &[u8], reading: &Reading) -> Result<Line<K>, Trouble>
-where
-    K: Resource + DeserializeOwned,
-{
-    if let Some(said) = usual(line, reading) {
+pub(super) fn line<K: Text>(
+    line: &[u8],
+    reading: &Reading,
+    listing: bool,
+) -> Result<Line<K>, Trouble> {
+    if let Some(said) = usual(line, reading, listing) {
         return Ok(said);
     }
     let event: RawEvent<'_> = match serde_json::from_slice(line) {
@@ -238,8 +254,8 @@ where
     };
     let object = event.object.get().as_bytes();
     match &*event.r#type {
-        "ADDED" | "MODIFIED" => changed(Change::Applied, object, reading),
-        "DELETED" => changed(Change::Deleted, object, reading),
+        "ADDED" | "MODIFIED" => changed(Change::Applied, object, reading, listing),
+        "DELETED" => changed(Change::Deleted, object, reading, listing),
         "BOOKMARK" => {
             let Bookmark { metadata } =
                 serde_json::from_slice(object).map_err(|error| malformed("a bookmark", &error))?;
@@ -262,10 +278,7 @@ where
 }
 
 /// Reads a line as servers write nearly all of them, which saves to look for the end of the object.
-fn usual<K>(line: &[u8], reading: &Reading) -> Option<Line<K>>
-where
-    K: Resource + DeserializeOwned,
-{
+fn usual<K: Text>(line: &[u8], reading: &Reading, listing: bool) -> Option<Line<K>> {
     let event = line.trim_ascii().strip_prefix(b"{\"type\":\"")?;
     let object = event.strip_suffix(b"}")?;
     for (kind, change) in [
@@ -274,20 +287,21 @@ where
         (b"DELETED\",\"object\":", Change::Deleted),
     ] {
         if let Some(object) = object.strip_prefix(kind) {
-            let object: K = decode(&reading.part(object)).ok()?;
-            let has_version = object.meta().resource_version.as_ref();
-            has_version.filter(|version| !version.is_empty())?;
+            let object = K::told(object, reading, listing).ok()?;
+            object.version().filter(|version| !version.is_empty())?;
             return Some(Line::Object(change, Ok(object)));
         }
     }
     None
 }
 
-fn changed<K>(change: Change, bytes: &[u8], reading: &Reading) -> Result<Line<K>, Trouble>
-where
-    K: Resource + DeserializeOwned,
-{
-    let decoded = object(&reading.part(bytes));
+fn changed<K: Text>(
+    change: Change,
+    bytes: &[u8],
+    reading: &Reading,
+    listing: bool,
+) -> Result<Line<K>, Trouble> {
+    let decoded = K::told(bytes, reading, listing);
     if version(&decoded).is_empty() {
         return Err(Trouble::Malformed(
             "an object has no resourceVersion".to_owned(),
@@ -297,29 +311,50 @@ where
 }
 
 /// The version of an object; empty if it has none.
-pub(super) fn version<K: Resource>(decoded: &Decoded<K>) -> &str {
+pub(super) fn version<K: Text>(decoded: &Decoded<K>) -> &str {
     match decoded {
-        Ok(object) => object.meta().resource_version.as_deref(),
+        Ok(object) => object.version(),
         Err(unfit) => unfit.meta.resource_version.as_deref(),
     }
     .unwrap_or_default()
 }
 
 /// Whether these are versions of one object.
-pub(super) fn same_object<K: Resource>(a: &Decoded<K>, b: &Decoded<K>) -> bool {
-    fn name<K: Resource>(decoded: &Decoded<K>) -> (Option<&str>, Option<&str>) {
+pub(super) fn same_object<K: Text>(a: &Decoded<K>, b: &Decoded<K>) -> bool {
+    fn names<K: Text>(decoded: &Decoded<K>) -> (Option<&str>, Option<&str>) {
         match decoded {
-            Ok(object) => (
-                object.meta().namespace.as_deref(),
-                object.meta().name.as_deref(),
-            ),
+            Ok(object) => object.names(),
             Err(unfit) => (unfit.meta.namespace.as_deref(), unfit.meta.name.as_deref()),
         }
     }
-    name(a) == name(b)
+    names(a) == names(b)
 }
 
-fn object<K: DeserializeOwned>(bytes: &[u8]) -> Decoded<K> {
+impl<K: Resource + DeserializeOwned + Send + 'static> Text for K {
+    fn is_of_any_kind() -> bool {
+        TypeId::of::<K::DynamicType>() != TypeId::of::<()>()
+    }
+
+    fn listed(text: &[u8]) -> Decoded<Self> {
+        object(text)
+    }
+
+    fn told(text: &[u8], reading: &Reading, _listing: bool) -> Decoded<Self> {
+        object(&reading.part(text))
+    }
+
+    fn names(&self) -> (Option<&str>, Option<&str>) {
+        let meta = self.meta();
+        (meta.namespace.as_deref(), meta.name.as_deref())
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.meta().resource_version.as_deref()
+    }
+}
+
+/// Decodes an object of which it is known what is to be decoded.
+pub(super) fn object<K: DeserializeOwned>(bytes: &[u8]) -> Decoded<K> {
     decode(bytes).map_err(|error| Box::new(unfit::<K>(bytes, &error)))
 }
 

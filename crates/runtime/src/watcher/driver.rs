@@ -2,13 +2,13 @@
 
 use super::{
     Result,
-    decode::{self, Decoded, Line, Page, Unfit},
+    decode::{self, Decoded, Line, Page, Text, Unfit},
     error::{Error, Undecodable},
     event::Event,
     lines::Lines,
     origin::Origin,
     outline::Reading,
-    source::{Failure, Source, Trouble, is_cut, next_chunk},
+    source::{Failure, Source, Target, Trouble, is_cut, next_chunk},
 };
 use crate::{
     notes::{self, Note},
@@ -23,7 +23,7 @@ use homeostat_core::{
     watch::{Action, Change, Input, Machine, Output, Phase},
 };
 use kube::{Resource, client::Body};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use std::{collections::VecDeque, future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -41,6 +41,8 @@ pub(super) struct Driver<K> {
     watch: Option<Watch>,
     /// What is to be handed out, in order.
     ready: VecDeque<Ready<K>>,
+    /// Whether a list comes in.
+    listing: bool,
     /// Objects that were deleted while they were being listed.
     held: Vec<Decoded<K>>,
     /// Who is told how far the follower has come, and the version that was told last.
@@ -104,10 +106,24 @@ const BEGUN_LIMIT: usize = 64 << 10;
 
 // === impl Driver ===
 
-impl<K> Driver<K>
-where
-    K: Resource + DeserializeOwned + Send + 'static,
-{
+impl<K: Resource + Text> Driver<K> {
+    /// All that happens, for ever.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Event<K>>> + Send {
+        self.observe().filter_map(|observation| {
+            future::ready(match observation {
+                Observation::Item(item) => {
+                    if let Ok(Event::Delete(obj)) = &item {
+                        notes::note(|| Note::Gone(ObjectKey::of(obj)));
+                    }
+                    Some(item)
+                }
+                Observation::Opened => None,
+            })
+        })
+    }
+}
+
+impl<K: Text> Driver<K> {
     pub(super) fn new(source: Source, what: Arc<Origin>, machine: Machine) -> Self {
         Self {
             source,
@@ -119,6 +135,7 @@ where
             origin: None,
             watch: None,
             ready: VecDeque::new(),
+            listing: false,
             held: Vec::new(),
             progress: None,
         }
@@ -135,21 +152,6 @@ where
     /// The same, and objects are read in this way.
     pub(super) fn reading(self, reading: Reading) -> Self {
         Self { reading, ..self }
-    }
-
-    /// All that happens, for ever.
-    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Event<K>>> + Send {
-        self.observe().filter_map(|observation| {
-            future::ready(match observation {
-                Observation::Item(item) => {
-                    if let Ok(Event::Delete(obj)) = &item {
-                        notes::note(|| Note::Gone(ObjectKey::of(obj)));
-                    }
-                    Some(item)
-                }
-                Observation::Opened => None,
-            })
-        })
     }
 
     /// All that happens, for ever, and when a watch is open.
@@ -234,7 +236,7 @@ where
         let Some(watch) = &mut self.watch else {
             return Happened::Closed;
         };
-        let read = timeout_at(deadline, watch.message(&self.reading)).await;
+        let read = timeout_at(deadline, watch.message(&self.reading, self.listing)).await;
         match read {
             Err(_) => Happened::Failed(Trouble::Silent(rounded(patience)).into()),
             Ok(Err(trouble)) => Happened::Failed(trouble.into()),
@@ -329,10 +331,12 @@ where
                 }
                 (Output::Init, other) => {
                     subject = other;
+                    self.listing = true;
                     self.held.clear();
                     self.push(Ok(Event::Init));
                 }
                 (Output::InitDone, _) => {
+                    self.listing = false;
                     self.push(Ok(Event::InitDone));
                     for object in std::mem::take(&mut self.held) {
                         self.push_delete(object);
@@ -385,22 +389,7 @@ where
     }
 
     fn undecodable(&self, unfit: Unfit, phase: Phase, deleted: bool) -> Error {
-        let Unfit {
-            kind,
-            meta,
-            path,
-            message,
-        } = unfit;
-        Error::Undecodable(Box::new(Undecodable {
-            kind: kind.unwrap_or_else(|| self.source.target.plural.clone()),
-            namespace: meta.namespace,
-            name: meta.name.unwrap_or_default(),
-            resource_version: meta.resource_version,
-            path,
-            message,
-            deleted,
-            context: self.source.target.context(phase),
-        }))
+        undecodable(&self.source.target, unfit, phase, deleted)
     }
 
     fn origin(&mut self) -> Instant {
@@ -412,21 +401,22 @@ where
 
 impl Watch {
     /// What the next line says, or the next lines if it takes several; `None` at the end.
-    async fn message<K>(&mut self, reading: &Reading) -> Result<Option<Line<K>>, Trouble>
-    where
-        K: Resource + DeserializeOwned,
-    {
+    async fn message<K: Text>(
+        &mut self,
+        reading: &Reading,
+        listing: bool,
+    ) -> Result<Option<Line<K>>, Trouble> {
         loop {
             let Some(line) = self.line().await? else {
                 let begun = std::mem::take(&mut self.begun);
                 return if begun.is_empty() {
                     Ok(None)
                 } else {
-                    decode::line(&begun, reading).map(Some)
+                    decode::line(&begun, reading, listing).map(Some)
                 };
             };
             if self.begun.is_empty() {
-                match decode::line(&line, reading) {
+                match decode::line(&line, reading, listing) {
                     Err(_) if decode::is_begun(&line) && line.len() < BEGUN_LIMIT => {
                         self.begun.extend_from_slice(&line);
                     }
@@ -440,7 +430,7 @@ impl Watch {
             let may_end = line.trim_ascii_end().ends_with(b"}");
             if may_end && !decode::is_begun(&self.begun) || self.begun.len() > BEGUN_LIMIT {
                 let whole = std::mem::take(&mut self.begun);
-                return decode::line(&whole, reading).map(Some);
+                return decode::line(&whole, reading, listing).map(Some);
             }
         }
     }
@@ -468,6 +458,26 @@ impl Watch {
             }
         }
     }
+}
+
+/// What users hear of an object that does not fit its type.
+pub(super) fn undecodable(target: &Target, unfit: Unfit, phase: Phase, deleted: bool) -> Error {
+    let Unfit {
+        kind,
+        meta,
+        path,
+        message,
+    } = unfit;
+    Error::Undecodable(Box::new(Undecodable {
+        kind: kind.unwrap_or_else(|| target.plural.clone()),
+        namespace: meta.namespace,
+        name: meta.name.unwrap_or_default(),
+        resource_version: meta.resource_version,
+        path,
+        message,
+        deleted,
+        context: target.context(phase),
+    }))
 }
 
 /// Sends the request that the machine wants.

@@ -59,6 +59,7 @@
 mod backoff;
 mod config;
 mod decode;
+mod draft;
 mod driver;
 mod error;
 mod event;
@@ -77,14 +78,15 @@ pub use self::{
     event::Event,
 };
 
-use self::{driver::Driver, source::Source};
 pub(crate) use self::{
+    draft::{Draft, Unread, read},
     driver::Observation,
     origin::{Heard, Origin, hear},
     outline::{Known, Reading},
     size::measured,
     source::Target,
 };
+use self::{driver::Driver, source::Source};
 use crate::progress::Progress;
 use futures::{Stream, StreamExt};
 use kube::{Api, Resource, core::PartialObjectMeta};
@@ -125,13 +127,14 @@ where
     driver.telling(progress).observe()
 }
 
-/// The same as [`observe`], with objects that are read in another way.
-pub(crate) fn observe_with<K>(
+/// The same as [`observe`], with objects that are read in another way, and of events only as far as is needed to tell
+/// which object they are about.
+pub(crate) fn observe_drafts<K>(
     api: Api<K>,
     watcher_config: Config,
     progress: Progress,
     reading: Reading,
-) -> impl Stream<Item = Observation<K>> + Send
+) -> impl Stream<Item = Observation<Draft<K>>> + Send
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {

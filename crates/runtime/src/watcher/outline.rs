@@ -1,7 +1,8 @@
 //! What can be told of an object without decoding it.
 
 use crate::scan::Members;
-use std::{borrow::Cow, fmt, ops::Range, str};
+use rustc_hash::FxHasher;
+use std::{borrow::Cow, fmt, hash::Hasher, ops::Range, str};
 
 /// Which object a text is about, and in which version. Everything is borrowed from the text.
 #[derive(Debug, Default)]
@@ -12,8 +13,13 @@ pub(crate) struct Outline<'a> {
     pub(crate) uid: Option<&'a str>,
     pub(crate) resource_version: Option<&'a str>,
     /// Where `metadata.managedFields` stand, with the comma that goes with them.
-    managed_fields: Option<Range<usize>>,
+    pub(super) managed_fields: Option<Range<usize>>,
 }
+
+/// What somebody wants of an object, as far as its metadata tell: equal for two versions of which nobody has changed
+/// the spec, the labels, the annotations or the finalizers, and neither of which is being deleted if the other is
+/// not. `None` for kinds without a generation, whose versions all differ.
+pub(crate) type Desired = Option<u64>;
 
 /// How the objects of a watch are read.
 pub(crate) struct Reading {
@@ -44,30 +50,70 @@ impl<'a> Outline<'a> {
         let mut members = Members::of(text);
         while let Some(name) = members.name() {
             if name == b"metadata" {
-                return Self::of_metadata(text, members.rest());
+                let mut metadata = Members::of(members.rest());
+                return Self::of_metadata(text, &mut metadata, |_, _| {});
             }
             members.value()?;
         }
         None
     }
 
-    fn of_metadata(text: &'a [u8], metadata: &'a [u8]) -> Option<Self> {
+    /// The same for a text that is an object from its beginning to its end, and what is wanted of the object.
+    pub(crate) fn of_whole(text: &'a [u8]) -> Option<(Self, Desired)> {
+        let mut members = Members::of(text);
+        let mut found = None;
+        while let Some(name) = members.name() {
+            if name != b"metadata" {
+                members.value()?;
+                continue;
+            }
+            let mut metadata = Members::of(members.rest());
+            let mut has_generation = false;
+            let mut hasher = FxHasher::default();
+            let outline = Self::of_metadata(text, &mut metadata, |name, value| {
+                has_generation |= name == b"generation";
+                hasher.write(name);
+                // Of a deletion only counts that it was asked for.
+                hasher.write(if name == b"deletionTimestamp" {
+                    b""
+                } else {
+                    value
+                });
+            })?;
+            members.leave(&metadata)?;
+            found = Some((outline, has_generation.then(|| hasher.finish())));
+        }
+        let ends = members.is_complete() && members.rest().trim_ascii().is_empty();
+        found.filter(|_| ends)
+    }
+
+    /// Steps through metadata to their end, and shows those members that tell what is wanted.
+    fn of_metadata(
+        text: &'a [u8],
+        members: &mut Members<'a>,
+        mut desired: impl FnMut(&[u8], &[u8]),
+    ) -> Option<Self> {
         let at = |rest: &[u8]| text.len() - rest.len();
         let mut outline = Self::default();
-        let mut members = Members::of(metadata);
         loop {
             let before = at(members.rest());
             let Some(name) = members.name() else {
                 return members.is_complete().then_some(outline);
             };
             match name {
+                b"generation" | b"deletionTimestamp" | b"labels" | b"annotations"
+                | b"finalizers" => desired(name, members.value()?),
                 b"managedFields" => {
                     members.skip_managed_fields()?;
                     outline.managed_fields = Some(whole_member(text, before, at(members.rest())));
                 }
                 b"name" => outline.name = plain(members.value()?)?,
                 b"namespace" => outline.namespace = plain(members.value()?)?,
-                b"uid" => outline.uid = Some(plain(members.value()?)?),
+                b"uid" => {
+                    let uid = members.value()?;
+                    desired(name, uid);
+                    outline.uid = Some(plain(uid)?);
+                }
                 b"resourceVersion" => outline.resource_version = Some(plain(members.value()?)?),
                 _ => drop(members.value()?),
             }

@@ -11,7 +11,7 @@ use crate::{
     client::Noted,
     reflector::{
         ObjectKey, Reader, Store, reading_now,
-        store::{ObjectChange, Writer},
+        store::{ObjectChange, Snapshot, Writer},
     },
     task::catch,
     watcher::{self, Event},
@@ -209,7 +209,7 @@ where
         let all: Vec<_> = objects
             .map(|new| Change::Added {
                 key: ObjectKey::of(&*new),
-                new: crate::reflector::store::Snapshot(new),
+                new: Snapshot::Whole(new),
             })
             .collect();
         self.take_in(&all, true);

@@ -67,6 +67,6 @@ where
         let first = ObjectKey::new(Some(namespace), "");
         let from = cache.iter_from(&first);
         let there = from.take_while(|(key, _)| key.namespace() == namespace);
-        there.map(|(_, obj)| Arc::clone(&obj.0)).collect()
+        there.filter_map(|(_, obj)| obj.object().cloned()).collect()
     }
 }

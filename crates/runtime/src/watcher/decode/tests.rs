@@ -1,20 +1,20 @@
-use super::{Decoded, Failure, Line, Page, Reading, line as read_line, version};
+use super::{Decoded, Failure, Line, Page, Reading, Text, line as read_line, version};
 use bytes::Bytes;
 use homeostat_core::watch::Change;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::{Resource, ResourceExt, core::DynamicObject};
-use serde::{Deserialize, de::DeserializeOwned};
+use kube::{ResourceExt, core::DynamicObject};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-fn line<K: Resource + DeserializeOwned>(text: &[u8]) -> Result<Line<K>, super::Trouble> {
-    read_line(text, &Reading::all())
+fn line<K: Text>(text: &[u8]) -> Result<Line<K>, super::Trouble> {
+    read_line(text, &Reading::all(), false)
 }
 
 fn page(list: &Value) -> Page {
     Page::open(&Bytes::from(list.to_string())).unwrap()
 }
 
-fn objects<K: Resource + DeserializeOwned>(mut page: Page) -> Vec<Decoded<K>> {
+fn objects<K: Text>(mut page: Page) -> Vec<Decoded<K>> {
     std::iter::from_fn(|| page.next(&Reading::all())).collect()
 }
 
