@@ -275,8 +275,8 @@ impl Workloads {
         } else if jobs::release(pod).is_some() {
             self.enqueue(Workload::Jobs, key.clone());
         }
-        // Claims that are to go wait for the pods that use them.
-        if is_gone || pods::has_ended(pod) {
+        // Claims that are to go wait for the pods that use them, and file systems that are to grow for one that runs.
+        if is_gone || pods::has_ended(pod) || pod["status"]["phase"] == "Running" {
             let all = CLAIM.keys(registry, Some(&key.namespace));
             let used = all
                 .into_iter()
@@ -325,7 +325,7 @@ impl Workloads {
                 let pods = objects(registry, &POD.keys(registry, Some(&key.namespace)));
                 let volume = VOLUME.target(registry, "", &claims::volume_name(&object));
                 let volume = volume.and_then(|volume| registry.store.get(&volume.key()));
-                claims::plan(&object, &pods, volume.is_some())
+                claims::plan(&object, &pods, volume.as_deref(), &registry.now())
             }
             VOLUMES => {
                 let claim = object["spec"]["claimRef"]["uid"]

@@ -1,4 +1,4 @@
-//! Claims of volumes: each is bound to a volume of its own, which goes with it.
+//! Claims of volumes: each is bound to a volume of its own, which grows and goes with it.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,11 @@ const OWN: &str = "homeostat.dev/pretended";
 const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
 
-/// Binds a claim that waits, and lets one go that nobody uses any more.
-pub(super) fn plan(claim: &Value, pods: &[Object], has_volume: bool) -> Plan {
+/// The condition of a claim whose volume has grown, while its file system has not.
+const PENDING: &str = "FileSystemResizePending";
+
+/// Binds a claim that waits, lets its volume grow, and lets one go that nobody uses any more.
+pub(super) fn plan(claim: &Value, pods: &[Object], volume: Option<&Value>, now: &str) -> Plan {
     if object::is_being_deleted(claim) {
         let is_used = pods.iter().any(|pod| uses(pod, object::name(claim)));
         if is_used {
@@ -24,16 +27,19 @@ pub(super) fn plan(claim: &Value, pods: &[Object], has_volume: bool) -> Plan {
         let steps = without(claim, CLAIM_PROTECTION).map(|rest| release(CLAIM, claim, &rest));
         return Plan::of(steps.into_iter().collect());
     }
-    let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
-    if volume.is_empty() {
+    let bound_to = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+    if bound_to.is_empty() {
         let name = volume_name(claim);
         let patch = json!({ "spec": { "volumeName": name } });
         let mut steps = Vec::new();
-        if !has_volume {
+        if volume.is_none() {
             steps.push(Step::Create(VOLUME, volume_of(claim, &name)));
         }
         steps.push(Step::Patch(CLAIM, Subject::of(claim), patch));
         return Plan::of(steps);
+    }
+    if claim["status"]["phase"] == "Bound" {
+        return Plan::of(volume.map_or_else(Vec::new, |volume| grow(claim, pods, volume, now)));
     }
     if claim["status"]["phase"] != "Pending" {
         return Plan::default();
@@ -43,6 +49,47 @@ pub(super) fn plan(claim: &Value, pods: &[Object], has_volume: bool) -> Plan {
     status["accessModes"] = claim["spec"]["accessModes"].clone();
     status["capacity"] = claim["spec"]["resources"]["requests"].clone();
     Plan::of(Step::status(CLAIM, claim, status).into_iter().collect())
+}
+
+/// What a claim asks for that is larger than it was: first the volume grows, and then, where a pod runs with it, its file
+/// system.
+fn grow(claim: &Value, pods: &[Object], volume: &Value, now: &str) -> Vec<Step> {
+    let wanted = &claim["spec"]["resources"]["requests"]["storage"];
+    let mut status = claim["status"].clone();
+    let other = |condition: &&Value| condition["type"] != PENDING;
+    let others = object::elements(&claim["status"], "conditions").filter(other);
+    let mut conditions: Vec<Value> = others.cloned().collect();
+    if status["capacity"]["storage"] == *wanted
+        || volume["metadata"]["annotations"][PROVISIONER] != OWN
+    {
+        return Vec::new();
+    }
+    let mut steps = Vec::new();
+    if volume["spec"]["capacity"]["storage"] != *wanted {
+        let patch = json!({ "spec": { "capacity": { "storage": wanted } } });
+        steps.push(Step::Patch(VOLUME, Subject::of(volume), patch));
+    }
+    let told = object::elements(&claim["status"], "conditions").find(|one| one["type"] == PENDING);
+    let runs = |pod: &Object| uses(pod, object::name(claim)) && pod["status"]["phase"] == "Running";
+    // One look says that it is pending, and the next one mends that, as clients of a cluster see it.
+    if told.is_some() && pods.iter().any(runs) {
+        status["capacity"]["storage"] = wanted.clone();
+    } else if told.is_none() {
+        conditions.push(json!({
+            "type": PENDING, "status": "True", "lastTransitionTime": now,
+        }));
+    } else {
+        return steps;
+    }
+    if conditions.is_empty() {
+        if let Some(members) = status.as_object_mut() {
+            members.remove("conditions");
+        }
+    } else {
+        status["conditions"] = json!(conditions);
+    }
+    steps.extend(Step::status(CLAIM, claim, status));
+    steps
 }
 
 /// Lets a volume be bound, and go when its claim is gone.
@@ -134,6 +181,10 @@ fn release(kind: super::step::Kind, object: &Value, rest: &[String]) -> Step {
 mod tests {
     use super::*;
 
+    fn now() -> &'static str {
+        "2026-01-01T00:00:00Z"
+    }
+
     fn claim() -> Value {
         json!({
             "metadata": {
@@ -149,20 +200,55 @@ mod tests {
     #[test]
     fn a_claim_is_bound() {
         let mut claim = claim();
-        let steps = plan(&claim, &[], false).steps;
+        let steps = plan(&claim, &[], None, now()).steps;
         let [Step::Create(VOLUME, volume), Step::Patch(..)] = &steps[..] else {
             panic!("{steps:?}");
         };
         assert_eq!(volume["metadata"]["name"], "pvc-u");
+        let volume = volume.clone();
         assert_eq!(volume["spec"]["claimRef"]["uid"], "u");
         claim["spec"]["volumeName"] = json!("pvc-u");
-        let steps = plan(&claim, &[], true).steps;
+        let steps = plan(&claim, &[], Some(&volume), now()).steps;
         let [Step::Status(_, _, status, _)] = &steps[..] else {
             panic!("{steps:?}");
         };
         assert_eq!(status["capacity"], json!({ "storage": "1Gi" }));
         claim["status"] = status.clone();
-        assert_eq!(plan(&claim, &[], true), Plan::default());
+        assert_eq!(plan(&claim, &[], Some(&volume), now()), Plan::default());
+    }
+
+    #[test]
+    fn a_claim_grows_after_its_volume_and_with_a_pod() {
+        let mut claim = claim();
+        let mut volume = volume_of(&claim, "pvc-u");
+        claim["spec"]["volumeName"] = json!("pvc-u");
+        claim["status"] = json!({ "phase": "Bound", "capacity": { "storage": "1Gi" } });
+        claim["spec"]["resources"]["requests"]["storage"] = json!("2Gi");
+        let steps = plan(&claim, &[], Some(&volume), now()).steps;
+        let [Step::Patch(VOLUME, _, grown), Step::Status(_, _, status, _)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(grown["spec"]["capacity"]["storage"], "2Gi");
+        assert_eq!(status["capacity"]["storage"], "1Gi");
+        assert_eq!(status["conditions"][0]["type"], PENDING);
+        volume["spec"]["capacity"]["storage"] = json!("2Gi");
+        claim["status"] = status.clone();
+        assert_eq!(plan(&claim, &[], Some(&volume), now()), Plan::default());
+        let pod = Object::new(json!({
+            "spec": { "volumes": [{ "persistentVolumeClaim": { "claimName": "c" } }] },
+            "status": { "phase": "Running" },
+        }));
+        let steps = plan(&claim, &[pod], Some(&volume), now()).steps;
+        let [Step::Status(_, _, status, _)] = &steps[..] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(
+            *status,
+            json!({ "phase": "Bound", "capacity": { "storage": "2Gi" } })
+        );
+        // Nobody knows how somebody else's volume grows.
+        volume["metadata"]["annotations"] = json!({});
+        assert_eq!(plan(&claim, &[], Some(&volume), now()), Plan::default());
     }
 
     #[test]
@@ -173,8 +259,11 @@ mod tests {
         let pod = |phase: &str| {
             Object::new(json!({ "spec": { "volumes": volumes }, "status": { "phase": phase } }))
         };
-        assert_eq!(plan(&claim, &[pod("Running")], true), Plan::default());
-        let steps = plan(&claim, &[pod("Succeeded")], true).steps;
+        assert_eq!(
+            plan(&claim, &[pod("Running")], None, now()),
+            Plan::default()
+        );
+        let steps = plan(&claim, &[pod("Succeeded")], None, now()).steps;
         assert!(matches!(&steps[..], [Step::Patch(..)]), "{steps:?}");
     }
 
