@@ -620,6 +620,30 @@ async fn pruning() {
     assert_eq!(set.prune::<ConfigMap>().await.unwrap(), 0);
 }
 
+/// What is kept is no surplus, although it was not asked for in this run; nothing is sent for it.
+#[tokio::test(start_paused = true)]
+async fn kept_children_are_not_pruned() {
+    let world = World::on(ApiServer::builder().garbage_collection(false).build()).await;
+    let set = world.set();
+    for name in ["a", "b", "c"] {
+        set.create(map(name, json!({}))).await.unwrap();
+    }
+    let set = world.set();
+    let _before = world.requests();
+    set.keep(&map("b", json!({}))).unwrap();
+    assert_eq!(world.requests(), Vec::<String>::new());
+    assert_eq!(set.prune::<ConfigMap>().await.unwrap(), 2);
+    assert!(
+        world
+            .api::<ConfigMap>()
+            .get_opt("b")
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(set.keep(&map("", json!({}))).is_err());
+}
+
 /// Objects that only look like children: labels and the name of the owner do not count.
 #[tokio::test(start_paused = true)]
 async fn foreign_objects_are_not_pruned() {

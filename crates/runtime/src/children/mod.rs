@@ -277,6 +277,54 @@ impl Set {
         }
     }
 
+    /// Counts a child as asked for, so that [`prune`](Self::prune) leaves it. Nothing is sent.
+    ///
+    /// For children that are a record of what happened, such as the last three backup Jobs: they are made once, and no
+    /// later run would make them again. Decide which of those that are there stay, keep these, and prune the rest.
+    ///
+    /// ```
+    /// use homeostat::children;
+    /// use k8s_openapi::api::batch::v1::Job;
+    /// use kube::ResourceExt;
+    ///
+    /// async fn keep_the_last(
+    ///     children: &children::Set,
+    ///     mut jobs: Vec<Job>,
+    ///     count: usize,
+    /// ) -> Result<usize, children::Error> {
+    ///     jobs.sort_by_key(|job| std::cmp::Reverse(job.creation_timestamp()));
+    ///     for job in jobs.iter().take(count) {
+    ///         children.keep(job)?;
+    ///     }
+    ///     children.prune::<Job>().await
+    /// }
+    /// # drop(keep_the_last);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnnamedChild`], [`Error::Misplaced`] and [`Error::UnknownOwner`].
+    pub fn keep<K>(&self, child: &K) -> Result<(), Error>
+    where
+        K: Resource<DynamicType: Default> + Serialize + 'static,
+    {
+        self.keep_with(child, &K::DynamicType::default())
+    }
+
+    /// The same as [`keep`](Self::keep), for a child of a type known at run time.
+    ///
+    /// # Errors
+    ///
+    /// See [`keep`](Self::keep).
+    pub fn keep_with<K>(&self, child: &K, dyntype: &K::DynamicType) -> Result<(), Error>
+    where
+        K: Resource + Serialize + 'static,
+    {
+        let wanted = Wanted::new(self.owner()?, child, dyntype)?;
+        self.note(&wanted.target(&self.client));
+        Ok(())
+    }
+
     /// Deletes the children of this kind that this set was not asked for. Returns how many.
     ///
     /// Call it after all children of the run were applied: it then does not come to that if one of them
