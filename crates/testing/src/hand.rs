@@ -52,8 +52,9 @@ impl Hand {
         for value in objects {
             if let Ok((api, object)) = self.object(value).await {
                 let name = object.metadata.name.unwrap_or_default();
-                // It may be gone, and it may have gone while it was looked for.
-                let _ = api.delete(&name, &DeleteParams::default()).await;
+                // As kubectl does: without it, the pods of a Job would stay. It may be gone, and it may have gone while it
+                // was looked for.
+                let _ = api.delete(&name, &DeleteParams::background()).await;
             }
         }
     }

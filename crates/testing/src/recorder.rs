@@ -22,7 +22,7 @@ pub(crate) struct Recorder {
 }
 
 /// What is looked at after every write.
-pub(crate) type Watchdog = Box<dyn Fn() -> Vec<String> + Send>;
+pub(crate) type Watchdog = Box<dyn FnMut() -> Vec<String> + Send>;
 
 struct Recorded {
     entries: Vec<Entry>,
@@ -137,7 +137,7 @@ impl Recorder {
         }
         let watchdog = state.watchdog.take();
         drop(state);
-        if let Some(watchdog) = watchdog {
+        if let Some(mut watchdog) = watchdog {
             let barks = watchdog();
             let mut state = self.lock();
             for bark in barks {

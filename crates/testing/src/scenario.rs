@@ -91,6 +91,7 @@ impl<X: Send + Sync + 'static> Scenario<X> {
                 ledger: None,
                 steps: Vec::new(),
                 invariants: Vec::new(),
+                transitions: Vec::new(),
                 ignored: Vec::new(),
                 expendable: Vec::new(),
                 workloads: false,
@@ -229,6 +230,39 @@ impl<X: Send + Sync + 'static> Scenario<X> {
         self
     }
 
+    /// A property of every change: `holds` gets the state before a write of anybody and the state after it. It says what
+    /// an [`invariant`](Self::invariant) cannot, because that sees one state only: a password stays the same, and a volume
+    /// goes only after its backup.
+    ///
+    /// What the cluster does by itself between two requests can be one change.
+    ///
+    /// ```
+    /// # use homeostat_testing::Scenario;
+    /// let scenario = Scenario::new().transition("the password stays", |before, after| {
+    ///     let password = |state: &homeostat_testing::State| {
+    ///         state.get("secrets", "check", "login").map(|secret| secret["data"]["password"].clone())
+    ///     };
+    ///     match (password(before), password(after)) {
+    ///         (Some(old), Some(new)) if old != new => Err("it is another one".to_owned()),
+    ///         _ => Ok(()),
+    ///     }
+    /// });
+    /// # drop(scenario);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The property returns why it does not hold.
+    pub fn transition(
+        mut self,
+        name: &str,
+        holds: impl Fn(&State, &State) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        let transition = (name.to_owned(), Arc::new(holds) as _);
+        self.setup.transitions.push(transition);
+        self
+    }
+
     /// This place in objects is not compared, nor what is below it: `status.attempts`.
     pub fn ignore(mut self, path: &str) -> Self {
         self.setup.ignored.push(path.to_owned());
@@ -339,6 +373,31 @@ impl<X: Send + Sync + 'static> Scenario<X> {
             return report;
         }
         check::check(&Arc::new(self.setup))
+    }
+
+    /// Whether this check finds something, by its name in reports such as `CRASH`: for tests that build a mistake into an
+    /// operator and see that the scenario shows it. It runs the plans of this check alone, up to the budget, looks at no
+    /// variable of the environment, and saves nothing.
+    ///
+    /// # Errors
+    ///
+    /// It finds nothing, or only something else. The report says what was run.
+    pub fn catches(self, detector: &str) -> Result<(), Box<Report>> {
+        let scenario = self.only(detector);
+        let report = match scenario.mistake() {
+            Some(mistake) => {
+                let mut report = Report::new(scenario.setup.seed);
+                report.error = Some(mistake);
+                report
+            }
+            None => check::check(&Arc::new(scenario.setup)),
+        };
+        let mut findings = report.findings().iter();
+        if findings.any(|finding| finding.detector() == detector) {
+            Ok(())
+        } else {
+            Err(Box::new(report))
+        }
     }
 
     /// Runs the scenario once under a plan, and answers everything that happened. Two calls with one seed

@@ -23,6 +23,9 @@ pub(crate) type Ledger<X> = Arc<dyn Fn(&X) -> Value + Send + Sync>;
 /// Whether a property holds in a state. The text says why not.
 pub(crate) type Property = Arc<dyn Fn(&State) -> Result<(), String> + Send + Sync>;
 
+/// Whether a property holds between a state and the next one.
+pub(crate) type Transition = Arc<dyn Fn(&State, &State) -> Result<(), String> + Send + Sync>;
+
 /// A step of the user's.
 pub(crate) struct Step<X> {
     pub(crate) name: String,
@@ -39,6 +42,7 @@ pub(crate) struct Setup<X> {
     pub(crate) ledger: Option<Ledger<X>>,
     pub(crate) steps: Vec<Step<X>>,
     pub(crate) invariants: Vec<(String, Property)>,
+    pub(crate) transitions: Vec<(String, Transition)>,
     pub(crate) ignored: Vec<String>,
     pub(crate) expendable: Vec<String>,
     pub(crate) workloads: bool,

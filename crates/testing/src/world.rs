@@ -244,20 +244,29 @@ impl<X: Send + Sync + 'static> World<X> {
             self.plan,
             Plan::Lose(_) | Plan::Edit(_) | Plan::Scaled(_) | Plan::DeleteNamespace(_)
         );
-        if breaks || self.setup.invariants.is_empty() {
+        let has_none = self.setup.invariants.is_empty() && self.setup.transitions.is_empty();
+        if breaks || has_none {
             self.recorder.set_watchdog(None);
             return;
         }
+        let mut before = self.state();
         let (server, recorder) = (self.server.clone(), self.recorder.clone());
         let (setup, external) = (Arc::clone(&self.setup), Arc::clone(&self.external));
         self.recorder.set_watchdog(Some(Box::new(move || {
             let ledger = setup.ledger.as_ref().map(|ledger| ledger(&external));
             let state = State::of(&server, &recorder, ledger);
-            let broken = setup.invariants.iter().filter_map(|(name, property)| {
-                let why = property(&state).err()?;
+            let broken = |name: &str, held: Result<(), String>| {
+                let why = held.err()?;
                 Some(format!("{name}: {why}"))
-            });
-            broken.collect()
+            };
+            let invariants = setup.invariants.iter();
+            let invariants = invariants.filter_map(|(name, holds)| broken(name, holds(&state)));
+            let transitions = setup.transitions.iter();
+            let transitions =
+                transitions.filter_map(|(name, holds)| broken(name, holds(&before, &state)));
+            let barks = invariants.chain(transitions).collect();
+            before = state;
+            barks
         })));
     }
 
