@@ -20,6 +20,9 @@ pub(super) struct Args {
     debug: bool,
 }
 
+/// The test that is measured.
+const TEST: &str = "it_converges_whatever_happens";
+
 /// The folder of the report, in the one of builds.
 const FOLDER: &str = "target/bench-check";
 
@@ -28,7 +31,7 @@ pub(super) fn run(Args { json, debug }: &Args) -> anyhow::Result<ExitCode> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let mut command = cargo(&["test", "--quiet", "--package=website", "--test=sound"]);
+    let mut command = cargo(&["test", "--quiet", "--package=website", "--test=sound", TEST]);
     if !debug {
         command.arg("--release");
     }
@@ -38,7 +41,7 @@ pub(super) fn run(Args { json, debug }: &Args) -> anyhow::Result<ExitCode> {
         eprint!("{}", String::from_utf8_lossy(&output.stdout));
         return Ok(exit_code(output.status));
     }
-    let path = folder.join("it_converges_whatever_happens.json");
+    let path = folder.join(format!("{TEST}.json"));
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let figures = figures(&serde_json::from_str(&text)?);
     if *json {
