@@ -7,6 +7,7 @@ mod at_once;
 mod desk;
 mod duty;
 mod ends;
+mod failing;
 mod life;
 mod loops;
 mod reads;
@@ -18,6 +19,7 @@ mod writes;
 
 use self::{
     at_once::AtOnce,
+    failing::Failing,
     life::Life,
     loops::Loops,
     reads::Reads,
@@ -167,7 +169,7 @@ where
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
     running: BTreeMap<ObjectKey, Active<K>>,
-    failing: BTreeMap<ObjectKey, Failing>,
+    failing: Failing,
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// Where runs have left what is sent later.
     outboxes: Vec<Arc<dyn client::Outbox>>,
@@ -202,13 +204,6 @@ struct Active<K> {
     /// What may be events of its own writes.
     deferred: Vec<Told>,
     span: Span,
-}
-
-/// What is known of a key that waits after a failure.
-struct Failing {
-    /// The desired state that its last run saw.
-    baseline: Baseline,
-    error: Arc<str>,
 }
 
 /// A run and its key.
@@ -308,7 +303,7 @@ where
             spawn,
             runs: FuturesUnordered::new(),
             running: BTreeMap::new(),
-            failing: BTreeMap::new(),
+            failing: Failing::default(),
             results: VecDeque::new(),
             outboxes,
             wake: None,

@@ -28,26 +28,24 @@ mod scope;
 mod service;
 mod shared;
 mod source;
+mod start;
 mod teller;
 mod tracking;
 mod trigger;
 mod unreachable;
 
 use self::{
-    cover::Covers,
-    desk::Counter,
     draft::Draft,
-    driver::{Driver, Hooks, Setup},
+    driver::{Driver, Hooks},
     history::Histories,
-    intake::{Intake, Pauses},
-    service::{Service, Stop},
-    shared::Joint,
+    intake::Pauses,
+    service::Stop,
     source::{Filter, Input, Primary, Signal, Source},
     teller::Teller,
 };
 use crate::{
     Identity, Predicate,
-    reflector::{ObjectRef, Registry, Store, store::Writer},
+    reflector::{ObjectRef, Store, store::Writer},
     task::InTasks,
     utils::Backoff,
     watcher,
@@ -63,7 +61,7 @@ use std::{
     hash::Hash,
     sync::Arc,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 #[cfg(feature = "server")]
 pub(crate) use self::desk::{Desk, KeyStatus, Overview};
@@ -710,68 +708,6 @@ where
         // Sources are started at the first poll, which happens in a runtime.
         let driver = async move { Driver::new(self.start(), InTasks, hooks) };
         stream::once(driver).flat_map(Driver::into_stream)
-    }
-
-    /// Starts the sources and puts together what the controller is driven with.
-    fn start(self) -> Setup<K, Intake> {
-        let Self {
-            primary,
-            filter,
-            store,
-            dyntype,
-            config,
-            sources,
-            mut stops,
-            readiness,
-            histories,
-            recorder,
-            identity,
-            pauses,
-            joining: (_, joining),
-        } = self;
-        let recorder = recorder.recorder(identity.as_ref());
-        let config = Config { identity, ..config };
-        let covers = Arc::<Covers>::default();
-        let mut all = draft::of_own_kind(primary, filter, config.managed_fields, &store, &dyntype);
-        all.extend(sources);
-        let (counter, questions) = Counter::new();
-        let surroundings = Surroundings::enter(|| About {
-            kind: K::kind(&dyntype).into_owned(),
-            readiness: readiness.clone(),
-            histories: histories.clone(),
-            counter,
-        });
-        if let Some(surroundings) = &surroundings {
-            stops.push(surroundings.stops().boxed());
-            all.extend(surroundings.watches.awaited().into_iter().map(Draft::from));
-        }
-        for (number, source) in all.iter().enumerate() {
-            readiness.join(number, source.label.clone(), source.syncs);
-        }
-        let unsynced = (0..all.len()).collect();
-        let watches = surroundings.as_ref().map(|one| one.watches.clone());
-        let back: Arc<Notify> = watches.as_ref().map(Watches::back).unwrap_or_default();
-        let registry = Arc::<Registry>::default();
-        let joint = Joint {
-            covers: Arc::clone(&covers),
-            registry: Arc::clone(&registry),
-            watches,
-        };
-        Setup {
-            store,
-            dyntype,
-            config,
-            unsynced,
-            intake: Intake::start(all, joining, questions, pauses, joint, Arc::clone(&back)),
-            back,
-            covers,
-            registry,
-            stops,
-            readiness,
-            histories,
-            recorder,
-            service: surroundings.and_then(|one| one.leading).map(Service::new),
-        }
     }
 }
 

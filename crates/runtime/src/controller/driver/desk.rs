@@ -47,10 +47,7 @@ where
             run_in: next_run.map(|at| at.since(now)),
             running_for: active.map(|active| now.since(active.started)),
             failures: entry.as_ref().map_or(0, |entry| entry.failures),
-            error: self
-                .failing
-                .get(key)
-                .map(|failing| Arc::clone(&failing.error)),
+            error: self.failing.error(key),
             reason,
         }
     }
@@ -85,7 +82,7 @@ where
         Overview {
             objects: self.store.len(),
             counts: self.queue.counts(),
-            failing: self.failing.len(),
+            failing: self.failing.keys().len(),
             failed: failed.into_iter().map(|key| self.key_status(key)).collect(),
             running: running
                 .into_iter()

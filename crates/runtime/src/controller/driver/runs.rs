@@ -1,7 +1,7 @@
 //! The start and the end of runs.
 
 use super::{
-    Active, Driver, Failing, Hooks, InSpan, Intake, Item, RESULTS, Running,
+    Active, Driver, Hooks, InSpan, Intake, Item, RESULTS, Running,
     ends::{ended, failure, why},
     loops, server,
     spans::{outcome as outcome_of, tell_run},
@@ -11,7 +11,7 @@ use crate::{
     client::{self, Write},
     controller::{
         Action, Error, ReconcileReason, RunnerError,
-        history::{Record, Standing, cut},
+        history::{Record, Standing},
         reason::{Cause, News, Origin, describe},
         service::Service,
     },
@@ -127,9 +127,7 @@ where
             self.skip_run(&key, &causes);
             return true;
         };
-        if let Some(failing) = self.failing.get_mut(&key) {
-            failing.baseline = Baseline::of(&*obj);
-        }
+        self.failing.set_baseline(&key, || Baseline::of(&*obj));
         let span = self.events.answer(
             &key,
             || ObjectRef::from_obj_with(&*obj, self.dyntype.clone()),
@@ -319,7 +317,8 @@ where
         self.queue.done(now, key, outcome, random);
         let standing = self.standing(key);
         let error = item.as_ref().err().map(why);
-        self.note_standing(key, &standing, error.as_deref(), || active.baseline());
+        self.failing
+            .note(key, &standing, error.as_deref(), || active.baseline());
         let span = active.span.clone();
         let record = Record {
             error,
@@ -391,7 +390,8 @@ where
             self.queue
                 .done(now, key, Action::backoff().outcome(true), random);
             let why = error.as_ref().map(ToString::to_string);
-            self.note_failing(key, active.baseline(), &why.unwrap_or_default());
+            let why = why.unwrap_or_default();
+            self.failing.insert(key, &why, active.baseline());
         } else {
             let reason = format!("the store of {store} is complete");
             let reason = ReconcileReason::Custom { reason };
@@ -425,34 +425,6 @@ where
         if let Some(error) = error {
             let error = Error::RunnerError(RunnerError::Readiness(error));
             self.results.push_back(Err(error));
-        }
-    }
-
-    /// Keeps what a key that waits after a failure was last wanted to be.
-    fn note_standing(
-        &mut self,
-        key: &ObjectKey,
-        standing: &Standing,
-        error: Option<&str>,
-        baseline: impl FnOnce() -> Baseline,
-    ) {
-        if standing.failures > 0 || standing.backing_off || standing.parked {
-            self.note_failing(key, baseline(), error.unwrap_or_default());
-        } else {
-            self.failing.remove(key);
-        }
-    }
-
-    fn note_failing(&mut self, key: &ObjectKey, baseline: Baseline, error: &str) {
-        let error = cut(error);
-        match self.failing.get_mut(key) {
-            // The same error over and over is the usual one.
-            Some(failing) if *failing.error == *error => failing.baseline = baseline,
-            _ => {
-                let error = Arc::from(error);
-                let failing = Failing { baseline, error };
-                self.failing.insert(key.clone(), failing);
-            }
         }
     }
 

@@ -291,20 +291,20 @@ where
 
     fn baseline(&self, key: &ObjectKey) -> Option<Baseline> {
         let active = self.running.get(key).map(Active::baseline);
-        active.or_else(|| self.failing.get(key).map(|failing| failing.baseline))
+        active.or_else(|| self.failing.baseline(key))
     }
 
     fn set_baseline(&mut self, key: &ObjectKey, baseline: Baseline) {
         if let Some(active) = self.running.get_mut(key) {
             active.baseline = Some(baseline);
-        } else if let Some(failing) = self.failing.get_mut(key) {
-            failing.baseline = baseline;
+        } else {
+            self.failing.set_baseline(key, || baseline);
         }
     }
 
     pub(super) fn forget(&mut self, key: &ObjectKey) {
         self.outage.forget(key);
-        self.failing.remove(key);
+        self.failing.forget(key);
         self.writes.forget(key);
         self.loops.forget(key);
         self.events.forget(key);
