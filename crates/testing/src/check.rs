@@ -16,7 +16,7 @@ use crate::{
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -152,10 +152,18 @@ fn run_plans<X: Send + Sync + 'static>(
     report.dropped.clone_from(&plans.dropped);
     let (test, all) = (test_name(), plans.kept.len());
     let (done, faults) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let enough = AtomicBool::new(false);
     let groups = groups(&plans.kept, &reference.trace);
     let judged = each(setup, &groups, |group| {
+        if enough.load(Ordering::Relaxed) {
+            return Judged::default();
+        }
         judge_group(setup, reference, &plans.kept, group, |verdict| {
             let found = usize::from(verdict.finding.is_some());
+            let detector = verdict.finding.as_ref().map(Finding::detector);
+            if detector.is_some() && detector == setup.until.as_deref() {
+                enough.store(true, Ordering::Relaxed);
+            }
             let faults = faults.fetch_add(found, Ordering::Relaxed) + found;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(folder) = &setup.save {

@@ -103,6 +103,7 @@ impl<X: Send + Sync + 'static> Scenario<X> {
                 without: Vec::new(),
                 autoscaled: Vec::new(),
                 frugal: false,
+                until: None,
                 seeds: 0,
                 replay: None,
                 save: None,
@@ -376,14 +377,15 @@ impl<X: Send + Sync + 'static> Scenario<X> {
     }
 
     /// Whether this check finds something, by its name in reports such as `CRASH`: for tests that build a mistake into an
-    /// operator and see that the scenario shows it. It runs the plans of this check alone, up to the budget, looks at no
-    /// variable of the environment, and saves nothing.
+    /// operator and see that the scenario shows it. It runs the plans of this check alone, up to the budget or to its first
+    /// finding, looks at no variable of the environment, and saves nothing.
     ///
     /// # Errors
     ///
     /// It finds nothing, or only something else. The report says what was run.
     pub fn catches(self, detector: &str) -> Result<(), Box<Report>> {
-        let scenario = self.only(detector);
+        let mut scenario = self.only(detector);
+        scenario.setup.until = Some(detector.to_owned());
         let report = match scenario.mistake() {
             Some(mistake) => {
                 let mut report = Report::new(scenario.setup.seed);

@@ -58,6 +58,8 @@ pub(crate) struct Setup<X> {
     pub(crate) autoscaled: Vec<String>,
     /// Whether writes without an effect are a fault.
     pub(crate) frugal: bool,
+    /// The check whose first finding is enough: no more plans are started then.
+    pub(crate) until: Option<String>,
     /// How many seeds are tried with some plans each, in place of one with all.
     pub(crate) seeds: u64,
     pub(crate) replay: Option<String>,
