@@ -85,13 +85,8 @@ fn meta(name: &str) -> ObjectMeta {
     }
 }
 
-/// B28: a run that a timer asked for is told from one that an event asked for.
-#[tokio::test(start_paused = true)]
-async fn reasons_stand_in_the_span() {
-    let notes = Notes::default();
-    let subscriber = tracing_subscriber::registry().with(notes.clone());
-    let _guard = tracing::subscriber::set_default(subscriber);
-
+/// A map, and a secret that it owns.
+fn owner_and_owned() -> (ConfigMap, Secret) {
     let map = ConfigMap {
         metadata: meta("a"),
         ..ConfigMap::default()
@@ -103,10 +98,27 @@ async fn reasons_stand_in_the_span() {
         },
         ..Secret::default()
     };
+    (map, secret)
+}
+
+/// A store with this map alone.
+fn store_of(map: &ConfigMap) -> reflector::Store<ConfigMap> {
     let (reader, mut writer) = reflector::store();
     for event in [Event::Init, Event::InitApply(map.clone()), Event::InitDone] {
         writer.apply_watcher_event(&event);
     }
+    reader
+}
+
+/// B28: a run that a timer asked for is told from one that an event asked for.
+#[tokio::test(start_paused = true)]
+async fn reasons_stand_in_the_span() {
+    let notes = Notes::default();
+    let subscriber = tracing_subscriber::registry().with(notes.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let (map, secret) = owner_and_owned();
+    let reader = store_of(&map);
     let at = |seconds| sleep(Duration::from_secs(seconds));
     let mut runs = 0;
     let reconcile = |_: Arc<ConfigMap>, _: Arc<()>| {
@@ -212,21 +224,8 @@ async fn runs_are_inside_of_the_events_that_they_answer() {
     let subscriber = tracing_subscriber::registry().with(kinship.clone());
     let _guard = tracing::subscriber::set_default(subscriber);
 
-    let map = ConfigMap {
-        metadata: meta("a"),
-        ..ConfigMap::default()
-    };
-    let secret = Secret {
-        metadata: ObjectMeta {
-            owner_references: map.owner_ref(&()).map(|owner| vec![owner]),
-            ..meta("s")
-        },
-        ..Secret::default()
-    };
-    let (reader, mut writer) = reflector::store();
-    for event in [Event::Init, Event::InitApply(map.clone()), Event::InitDone] {
-        writer.apply_watcher_event(&event);
-    }
+    let (map, secret) = owner_and_owned();
+    let reader = store_of(&map);
     let later = sleep(SECOND / 2).map(|()| Ok::<_, watcher::Error>(secret));
     let reconcile =
         |_: Arc<ConfigMap>, _: Arc<()>| std::future::ready(Ok::<_, NotYet>(Action::await_change()));

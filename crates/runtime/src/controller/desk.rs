@@ -20,7 +20,7 @@ pub(super) struct Question(Ask);
 type Ask = Box<dyn FnOnce(&mut dyn Desk) + Send>;
 
 /// Where a controller is asked.
-pub(crate) struct Counter(mpsc::UnboundedSender<Question>);
+pub(crate) struct Asker(mpsc::UnboundedSender<Question>);
 
 /// A controller, to those who ask.
 pub(crate) trait Desk {
@@ -83,10 +83,10 @@ impl fmt::Debug for Question {
     }
 }
 
-// === impl Counter ===
+// === impl Asker ===
 
-impl Counter {
-    /// A counter, and where what is asked at it comes out.
+impl Asker {
+    /// One who asks, and where the questions come out.
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Question>) {
         let (sender, questions) = mpsc::unbounded_channel();
         (Self(sender), questions)

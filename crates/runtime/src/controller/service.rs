@@ -1,7 +1,7 @@
 //! What a manager wants of a controller.
 
 use super::{
-    counts::Counts, desk::Counter, history::Histories, meter::Meter, readiness::Readiness,
+    counts::Counts, desk::Asker, history::Histories, meter::Meter, readiness::Readiness,
     shared::Watches,
 };
 use crate::term::{Fence, Term};
@@ -74,7 +74,7 @@ pub(crate) struct About {
         not(feature = "server"),
         expect(dead_code, reason = "people ask over HTTP")
     )]
-    pub(crate) counter: Counter,
+    pub(crate) asker: Asker,
 }
 
 /// What binds a controller to the leadership of its replica.

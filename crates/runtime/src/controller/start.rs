@@ -3,7 +3,7 @@
 use super::{
     Config, Controller,
     cover::Covers,
-    desk::Counter,
+    desk::Asker,
     draft::{self, Draft},
     driver::Setup,
     intake::Intake,
@@ -44,12 +44,12 @@ where
         let covers = Arc::<Covers>::default();
         let mut all = draft::of_own_kind(primary, filter, config.managed_fields, &store, &dyntype);
         all.extend(sources);
-        let (counter, questions) = Counter::new();
+        let (asker, questions) = Asker::new();
         let surroundings = Surroundings::enter(|| About {
             kind: K::kind(&dyntype).into_owned(),
             readiness: readiness.clone(),
             histories: histories.clone(),
-            counter,
+            asker,
         });
         if let Some(surroundings) = &surroundings {
             stops.push(surroundings.stops().boxed());

@@ -184,12 +184,21 @@ async fn the_page_needs_nothing_from_elsewhere() {
     assert_ne!(&other.headers["content-security-policy"], policy);
 }
 
-#[tokio::test]
-async fn it_is_told_what_is_new() {
-    let (running, _) = failing(server()).await;
+/// Asks for what is new, and goes on listening. The status of the answer.
+async fn listen(running: &Running) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let head = "GET /api/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    (stream, String::from_utf8_lossy(&status).into_owned())
+}
+
+#[tokio::test]
+async fn it_is_told_what_is_new() {
+    let (running, _) = failing(server()).await;
+    let (mut stream, status) = listen(&running).await;
+    assert_eq!(status, "HTTP/1.1 200");
     let mut all = String::new();
     let mut some = [0; 4096];
     while all.matches("data: ").count() < 2 {
@@ -199,4 +208,22 @@ async fn it_is_told_what_is_new() {
     }
     assert!(all.contains("content-type: text/event-stream"), "{all}");
     assert!(all.contains("the disk is full"), "{all}");
+}
+
+/// Probes need connections, too.
+#[tokio::test]
+async fn not_too_many_are_told_at_once() {
+    let (running, _) = failing(server()).await;
+    let mut listening = Vec::new();
+    for _ in 0..16 {
+        let (stream, status) = listen(&running).await;
+        assert_eq!(status, "HTTP/1.1 200");
+        listening.push(stream);
+    }
+    assert_eq!(listen(&running).await.1, "HTTP/1.1 503");
+    assert_eq!(running.get("/readyz").await.status, 200);
+    listening.pop();
+    while listen(&running).await.1 != "HTTP/1.1 200" {
+        yield_now().await;
+    }
 }

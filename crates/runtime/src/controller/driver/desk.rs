@@ -3,16 +3,15 @@
 use super::{Driver, InSpan, Intake};
 use crate::{
     controller::{
-        Action, ReconcileReason,
+        Action,
         desk::{Desk, KeyStatus, Overview},
         history::Explanation,
-        reason::{Cause, News, Origin, describe},
+        reason::describe,
     },
     reflector::ObjectKey,
     task::Spawn,
 };
 use futures::TryFuture;
-use homeostat_core::queue::{Class, Priority, Trigger};
 use kube::Resource;
 use std::{cmp::Reverse, fmt::Debug, hash::Hash, sync::Arc};
 
@@ -113,18 +112,7 @@ where
         let Some(key) = self.known_key(namespace, name) else {
             return false;
         };
-        let reason = "asked for by a person".into();
-        let trigger = Trigger {
-            key,
-            cause: Cause {
-                reason: ReconcileReason::Custom { reason },
-                origin: Origin::Asked,
-                news: News::Changed,
-            },
-            class: Class::Desired,
-            priority: Priority::Normal,
-        };
-        self.queue.add(self.now(), trigger);
+        self.run_soon(key, "asked for by a person");
         true
     }
 }

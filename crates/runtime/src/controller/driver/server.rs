@@ -3,19 +3,14 @@
 use super::{Driver, InSpan, Intake};
 use crate::{
     client::{Ending, How},
-    controller::{
-        Action, ReconcileReason,
-        readiness::StuckRun,
-        reason::{Cause, News, Origin},
-        unreachable,
-    },
+    controller::{Action, readiness::StuckRun, unreachable},
     reflector::ObjectKey,
     task::Spawn,
 };
 use futures::TryFuture;
 use homeostat_core::{
     outage::{Next, Over, Start, Verdict},
-    queue::{self, Class, Priority, Trigger},
+    queue,
     time::Time,
 };
 use kube::Resource;
@@ -51,7 +46,7 @@ where
         let wait = loop {
             match self.outage.next(now) {
                 Next::Run(key) if self.running.contains_key(&key) => {}
-                Next::Run(key) => self.try_early(now, key),
+                Next::Run(key) => self.run_soon(key, "the API server may answer again"),
                 Next::WaitUntil(time) => break Some(time),
                 Next::Idle => break None,
             }
@@ -62,22 +57,6 @@ where
         // Once the controller stops, nothing of this matters to anybody.
         let wait = wait.into_iter().chain(self.wedge.due()).min();
         wait.filter(|_| self.intake.is_some())
-    }
-
-    /// Lets a key run now, although its delay is not over.
-    fn try_early(&mut self, now: Time, key: ObjectKey) {
-        let reason = "the API server may answer again".into();
-        let trigger = Trigger {
-            key,
-            cause: Cause {
-                reason: ReconcileReason::Custom { reason },
-                origin: Origin::Asked,
-                news: News::Changed,
-            },
-            class: Class::Desired,
-            priority: Priority::Normal,
-        };
-        self.queue.add(now, trigger);
     }
 
     /// Whether a run may start now; if not, when to ask again.

@@ -197,6 +197,22 @@ where
         self.queue.add(self.now(), trigger);
     }
 
+    /// Asks for a run as soon as a slot is free, also of a key that is held because it failed.
+    pub(super) fn run_soon(&mut self, key: ObjectKey, reason: &str) {
+        let reason = reason.to_owned();
+        let trigger = Trigger {
+            key,
+            cause: Cause {
+                reason: ReconcileReason::Custom { reason },
+                origin: Origin::Asked,
+                news: News::Changed,
+            },
+            class: Class::Desired,
+            priority: Priority::Normal,
+        };
+        self.queue.add(self.now(), trigger);
+    }
+
     fn origin_of(&self, key: &ObjectKey, told: &Told) -> Origin {
         match &told.event {
             Some(event) if self.writes.is_own(told.source, key, event) => Origin::Own,

@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::{sync::Semaphore, time::sleep};
 
 /// A text, or one that goes on.
 pub(super) type Body =
@@ -34,6 +34,8 @@ const PAGE: &str = include_str!("page.html");
 const NONCE: &str = "NONCE";
 /// How often the page is told what is going on.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How many pages are kept up to date at once. Each takes a connection, of which probes need some.
+const LIVE: usize = 16;
 /// How many objects a search shows.
 const FOUND: usize = 50;
 
@@ -43,6 +45,7 @@ pub(super) struct Page {
     /// What actions are allowed with, and everything from other machines.
     token: Option<String>,
     samples: Mutex<Samples>,
+    live: Arc<Semaphore>,
 }
 
 /// What a request wants.
@@ -61,6 +64,7 @@ impl Page {
             shared,
             token,
             samples: Mutex::default(),
+            live: Arc::new(Semaphore::new(LIVE)),
         })
     }
 
@@ -167,13 +171,17 @@ impl Page {
 
     /// The state, again and again, as server-sent events.
     fn live(self: &Arc<Self>) -> Response<Body> {
-        let page = Arc::clone(self);
-        let events = stream::unfold((page, false), |(page, is_late)| async move {
+        let Ok(permit) = Arc::clone(&self.live).try_acquire_owned() else {
+            let why = format!("{LIVE} pages are open already, which is the most\n");
+            return text(StatusCode::SERVICE_UNAVAILABLE, why);
+        };
+        let begin = (Arc::clone(self), permit, false);
+        let events = stream::unfold(begin, |(page, permit, is_late)| async move {
             if is_late {
                 sleep(PERIOD).await;
             }
             let event = format!("data: {}\n\n", page.state().await);
-            Some((Ok(Frame::data(Bytes::from(event))), (page, true)))
+            Some((Ok(Frame::data(Bytes::from(event))), (page, permit, true)))
         });
         let body = Either::Right(StreamBody::new(events.boxed()));
         with_headers(Response::new(body), "text/event-stream")
@@ -192,7 +200,7 @@ impl Page {
             return Err(text(StatusCode::NOT_FOUND, why));
         };
         let answer = match about.get() {
-            Some(about) => about.counter.ask(question).await,
+            Some(about) => about.asker.ask(question).await,
             None => None,
         };
         answer.ok_or_else(|| {

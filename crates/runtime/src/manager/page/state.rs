@@ -22,7 +22,7 @@ pub(super) async fn state(
     let status = handle.status();
     let overviews = controllers.into_iter().map(|(name, about)| async move {
         let about = about.get()?;
-        let overview = about.counter.ask(|desk| desk.overview(KEYS)).await?;
+        let overview = about.asker.ask(|desk| desk.overview(KEYS)).await?;
         Some((name, about.kind.clone(), overview))
     });
     let overviews: Vec<_> = join_all(overviews).await;
