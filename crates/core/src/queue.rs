@@ -28,7 +28,8 @@
 //! [`add`](Queue::add), [`next`](Queue::next), [`done`](Queue::done) and [`forget`](Queue::forget)
 //! take O(log n) for n keys with a timer, and O(1) without timers. What becomes due is paid for by
 //! the next call, whichever it is. Memory grows bit by bit: with a million keys no single call takes
-//! as much as five milliseconds for it (`cargo xtask bench queue`). A key that neither waits nor runs has no state; the memory that it took is used for the next one.
+//! as much as five milliseconds for it (`cargo xtask bench queue`). A key that neither waits nor runs has no state. The memory that it
+//! took is used for the next one, and what a burst of keys took is given back after it.
 //!
 //! # Example
 //!
@@ -58,6 +59,7 @@ mod config;
 mod end;
 mod gate;
 mod hashed;
+mod paged;
 mod rate;
 mod ready;
 mod run;
@@ -298,7 +300,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 self.timers.cancel(index);
             }
         }
-        self.slots.remove(hash, index);
+        self.remove(hash, index);
     }
 
     /// How many keys are in which state, as of the last call that came with a time.
@@ -360,7 +362,7 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
             } else if waiting.is_idle() {
                 // Only its gate was closed.
                 let hash = Hashed::of(self.slots.key(index));
-                self.slots.remove(hash, index);
+                self.remove(hash, index);
             }
         }
         self.now
@@ -375,9 +377,17 @@ impl<K: Hash + Eq + Clone, C: Eq> Queue<K, C> {
                 "something is forgotten"
             );
             self.timers.cancel(index);
-            self.slots.remove(hash, index);
+            self.remove(hash, index);
         } else {
             self.place(index, waiting);
+        }
+    }
+
+    /// Removes a slot that is in no lane and has no timer.
+    fn remove(&mut self, hash: Hashed, index: u32) {
+        if let Some(page) = self.slots.remove(hash, index) {
+            self.ready.give_back(page);
+            self.timers.give_back(page);
         }
     }
 

@@ -31,7 +31,8 @@ pub struct Blind<K> {
     config: Config,
     /// Never walked through but to drop some.
     keys: HashMap<K, Beat, FxBuildHasher>,
-    sweep: usize,
+    /// At how many keys those at rest are looked for next, and not before this moment.
+    sweep: (usize, Time),
 }
 
 /// When a key runs and when something happens to it.
@@ -72,7 +73,7 @@ impl<K: Hash + Eq + Clone> Blind<K> {
         Self {
             config,
             keys: HashMap::with_hasher(FxBuildHasher),
-            sweep: FIRST_SWEEP,
+            sweep: (FIRST_SWEEP, Time::ORIGIN),
         }
     }
 
@@ -85,22 +86,15 @@ impl<K: Hash + Eq + Clone> Blind<K> {
         }
     }
 
-    /// Takes in that a run of a key begins.
-    pub fn started(&mut self, now: Time, key: &K) {
-        let Self {
-            config,
-            keys,
-            sweep,
-        } = self;
-        if !keys.contains_key(key) {
-            if keys.len() >= *sweep {
-                keys.retain(|_, beat| !beat.rests(now, config));
-                *sweep = (2 * keys.len()).max(FIRST_SWEEP);
-            }
-            if keys.len() >= config.keys {
-                return;
-            }
+    /// Takes in that a run of a key begins, and whether somebody is known to [want](Self::wanted) it.
+    ///
+    /// Of a key that is not known, a run that somebody wants leaves nothing behind. So all the objects that are there
+    /// when a program starts cost nothing.
+    pub fn started(&mut self, now: Time, key: &K, wanted: bool) {
+        if !self.keys.contains_key(key) && (wanted || !self.has_place(now)) {
+            return;
         }
+        let Self { config, keys, .. } = self;
         let new = || Beat::new(now, config);
         let beat = keys.entry(key.clone()).or_insert_with(new);
         if beat.rests(now, config) {
@@ -109,6 +103,24 @@ impl<K: Hash + Eq + Clone> Blind<K> {
         beat.running = true;
         beat.paused = now.since(beat.ended) >= PAUSE;
         beat.before = std::mem::take(&mut beat.since);
+    }
+
+    /// Whether one more key can be looked at. If there are many, those that rest are given up.
+    fn has_place(&mut self, now: Time) -> bool {
+        let Self {
+            config,
+            keys,
+            sweep: (limit, not_before),
+        } = self;
+        if keys.len() >= (*limit).min(config.keys) && now >= *not_before {
+            keys.retain(|_, beat| !beat.rests(now, config));
+            *limit = (2 * keys.len()).max(FIRST_SWEEP);
+            keys.shrink_to(*limit);
+            // When all places are taken, looking again at each new key would be of no use.
+            let full = keys.len() >= config.keys;
+            *not_before = now + if full { config.pause } else { Duration::ZERO };
+        }
+        keys.len() < config.keys
     }
 
     /// Takes in a run of a key that has just ended. What it wrote does not matter.

@@ -1,7 +1,7 @@
 //! Who runs next.
 
 use super::Priority;
-use super::segmented::Segmented;
+use super::paged::Paged;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) struct Ready {
     ageing: Duration,
     normal: Lane,
     low: Lane,
-    nodes: Segmented<Node>,
+    nodes: Paged<Node>,
     len: usize,
 }
 
@@ -48,7 +48,7 @@ impl Ready {
             ageing,
             normal: empty,
             low: empty,
-            nodes: Segmented::default(),
+            nodes: Paged::default(),
             len: 0,
         }
     }
@@ -59,7 +59,7 @@ impl Ready {
 
     /// Since when `slot`, which is in a lane, has been ready.
     pub(super) fn since(&self, slot: u32) -> Time {
-        self.nodes[slot as usize].since
+        self.nodes[slot].since
     }
 
     /// Since when the longest waiting slot has been ready.
@@ -88,14 +88,12 @@ impl Ready {
 
     /// Puts `slot`, which is in no lane, at the end of a lane. Calls have to come in order of time.
     pub(super) fn push(&mut self, slot: u32, priority: Priority, since: Time) {
-        let index = slot as usize;
         let node = Node {
             before: END,
             after: END,
             since,
         };
-        self.nodes.reach(index, || node);
-        self.nodes[index] = node;
+        *self.nodes.reach(slot, || node) = node;
         self.append(slot, priority);
         self.len += 1;
     }
@@ -114,6 +112,11 @@ impl Ready {
         !aged
     }
 
+    /// Gives back the memory for a page of slots, none of which is in a lane.
+    pub(super) fn give_back(&mut self, page: u32) {
+        self.nodes.give_back(page);
+    }
+
     /// Takes `slot` out of the lane that it is in.
     pub(super) fn remove(&mut self, slot: u32, priority: Priority) {
         self.unlink(slot, priority);
@@ -126,9 +129,9 @@ impl Ready {
         if before == END {
             lane.head = slot;
         } else {
-            self.nodes[before as usize].after = slot;
+            self.nodes[before].after = slot;
         }
-        let node = &mut self.nodes[slot as usize];
+        let node = &mut self.nodes[slot];
         (node.before, node.after) = (before, END);
     }
 
@@ -137,7 +140,7 @@ impl Ready {
             before,
             after,
             since: _,
-        } = self.nodes[slot as usize];
+        } = self.nodes[slot];
         if before == END {
             debug_assert_eq!(
                 self.lane(priority).head,
@@ -146,7 +149,7 @@ impl Ready {
             );
             self.lane(priority).head = after;
         } else {
-            self.nodes[before as usize].after = after;
+            self.nodes[before].after = after;
         }
         if after == END {
             debug_assert_eq!(
@@ -156,7 +159,7 @@ impl Ready {
             );
             self.lane(priority).tail = before;
         } else {
-            self.nodes[after as usize].before = before;
+            self.nodes[after].before = before;
         }
     }
 

@@ -9,7 +9,7 @@ const SEGMENT: usize = 1024;
 /// single push takes long, however many elements there are.
 #[derive(Clone, Debug)]
 pub(super) struct Segmented<T> {
-    /// All are full but the last one in use; those behind it are empty, and kept.
+    /// All are full but the last one in use. Behind it there is at most one, which is empty.
     segments: Vec<Vec<T>>,
     len: usize,
 }
@@ -33,26 +33,16 @@ impl<T> Segmented<T> {
     pub(super) fn pop(&mut self) -> Option<T> {
         let last = self.len.checked_sub(1)?;
         self.len = last;
-        self.segments[last / SEGMENT].pop()
+        let segment = last / SEGMENT;
+        self.segments.truncate(segment + 2);
+        self.segments[segment].pop()
     }
 
     pub(super) fn first(&self) -> Option<&T> {
         self.segments.first()?.first()
     }
 
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.segments
-            .get_mut(index / SEGMENT)?
-            .get_mut(index % SEGMENT)
-    }
-
-    /// Adds values until there is one at `index`.
-    pub(super) fn reach(&mut self, index: usize, mut value: impl FnMut() -> T) {
-        while self.len <= index {
-            self.push(value());
-        }
-    }
-
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.segments.iter().flatten()
     }
@@ -106,11 +96,7 @@ mod tests {
             assert!(now.starts_with(&places));
             places = now;
         }
-        segmented.reach(9 * SEGMENT, || 3);
-        assert_eq!(
-            (segmented.len(), segmented[9 * SEGMENT]),
-            (9 * SEGMENT + 1, 3)
-        );
-        assert_eq!(segmented.get_mut(9 * SEGMENT + 1), None);
+        while segmented.pop().is_some() {}
+        assert_eq!(segmented.segments.len(), 2, "memory is given back");
     }
 }

@@ -1,5 +1,6 @@
 //! When which slot is due.
 
+use super::paged::Paged;
 use super::segmented::Segmented;
 use crate::time::Time;
 
@@ -18,7 +19,7 @@ pub(super) struct Timers {
     heap: Segmented<Entry>,
     /// Where in the heap the timer of a slot is, by slot. Apart from the slots themselves, so that
     /// moving entries around stays within a small piece of memory.
-    positions: Segmented<u32>,
+    positions: Paged<u32>,
     /// Counts the settings. It wraps around, which can only swap timers of the same moment.
     sequence: u32,
 }
@@ -45,25 +46,29 @@ impl Timers {
         };
         self.sequence = self.sequence.wrapping_add(1);
 
-        let index = slot as usize;
-        self.positions.reach(index, || ABSENT);
-        if self.positions[index] == ABSENT {
+        let position = *self.positions.reach(slot, || ABSENT);
+        if position == ABSENT {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);
         } else {
-            self.settle(self.positions[index] as usize, entry);
+            self.settle(position as usize, entry);
         }
     }
 
     /// Removes the timer of `slot`, if it has one.
     pub(super) fn cancel(&mut self, slot: u32) {
-        let Some(position) = self.positions.get_mut(slot as usize) else {
+        let Some(position) = self.positions.get_mut(slot) else {
             return;
         };
         let position = std::mem::replace(position, ABSENT);
         if position != ABSENT {
             self.remove(position as usize);
         }
+    }
+
+    /// Gives back the memory for a page of slots, none of which has a timer.
+    pub(super) fn give_back(&mut self, page: u32) {
+        self.positions.give_back(page);
     }
 
     /// Takes the timer that comes first, if its time is not after `now`.
@@ -76,7 +81,7 @@ impl Timers {
         if at > now {
             return None;
         }
-        self.positions[slot as usize] = ABSENT;
+        self.positions[slot] = ABSENT;
         self.remove(0);
         Some((slot, at))
     }
@@ -130,7 +135,7 @@ impl Timers {
 
     fn put(&mut self, position: usize, entry: Entry) {
         self.heap[position] = entry;
-        self.positions[entry.slot as usize] = position_number(position);
+        self.positions[entry.slot] = position_number(position);
     }
 }
 
@@ -150,13 +155,13 @@ mod tests {
         #[track_caller]
         fn assert_consistent(&self) {
             for (position, entry) in self.heap.iter().enumerate() {
-                assert_eq!(self.positions[entry.slot as usize] as usize, position);
+                assert_eq!(self.positions[entry.slot] as usize, position);
                 assert!(position == 0 || self.heap[(position - 1) / super::ARITY] < *entry);
             }
             let present = self
                 .positions
                 .iter()
-                .filter(|&&position| position != ABSENT)
+                .filter(|&(_, &position)| position != ABSENT)
                 .count();
             assert_eq!(present, self.heap.len());
         }

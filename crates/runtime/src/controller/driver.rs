@@ -350,7 +350,9 @@ where
         let handled = self.handled;
         for _ in 0..EVENTS_PER_POLL {
             self.start_due();
-            if self.is_over() || self.handled >= handled + EVENTS_PER_POLL {
+            // With so many results no run starts, and what comes next would only wait in the queue.
+            let is_full = self.results.len() >= RESULTS;
+            if self.is_over() || is_full || self.handled >= handled + EVENTS_PER_POLL {
                 break;
             }
             let Some(event) = self.next_event().now_or_never() else {

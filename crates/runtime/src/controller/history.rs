@@ -222,6 +222,10 @@ impl Histories {
         if history.runs.len() == RUNS {
             history.runs.pop_front();
         }
+        if history.runs.capacity() == 0 {
+            // Most objects run once when the program starts, and not again for long.
+            history.runs.reserve_exact(1);
+        }
         history.runs.push_back(record);
     }
 

@@ -38,7 +38,8 @@ impl World {
 
     /// A run of 10 ms, in which it writes or not; then its delay passes, and in it others do something so often.
     fn run(&mut self, causes: &[Cause], writes: bool, after: Option<u64>, others: u32) {
-        self.blind.started(self.now, &KEY);
+        let wanted = causes.contains(&Cause::Desired);
+        self.blind.started(self.now, &KEY, wanted);
         let started = self.now;
         self.pass(5);
         if writes {
@@ -170,23 +171,60 @@ fn steps_that_end() {
     assert_eq!((world.reports, world.delayed), (0, 0));
 }
 
+fn run(blind: &mut Blind<u32>, now: Time, key: u32, cause: Cause) -> Answer {
+    let wanted = cause == Cause::First;
+    let run = Run {
+        object: site(),
+        started: now,
+        causes: vec![cause],
+        failed: false,
+        after: None,
+        writes: Vec::new(),
+    };
+    blind.started(now, &key, wanted);
+    blind.happened(now, &key);
+    blind.finished(now, &key, &run)
+}
+
 /// Nothing piles up.
 #[test]
 fn keys_at_rest_are_dropped() {
     let mut blind = Blind::new(Config::default());
     let mut now = Time::ORIGIN;
-    for key in 0..10_000_u32 {
+    for key in 0..10_000 {
         now += Duration::from_secs(1);
-        let run = Run {
-            object: site(),
-            started: now,
-            causes: vec![Cause::First],
-            failed: false,
-            after: None,
-            writes: Vec::new(),
-        };
-        blind.started(now, &key);
-        blind.finished(now, &key, &run);
+        run(&mut blind, now, key, Cause::Foreign(None));
     }
-    assert!(blind.counted() <= 1024, "{}", blind.counted());
+    assert!((1..=1024).contains(&blind.counted()), "{}", blind.counted());
+}
+
+/// All that is there when a program starts runs at once.
+#[test]
+fn objects_that_are_listed_cost_nothing() {
+    let mut blind = Blind::new(Config::default());
+    for key in 0..100_000 {
+        run(&mut blind, Time::ORIGIN, key, Cause::First);
+    }
+    assert_eq!(blind.counted(), 0);
+}
+
+/// Whoever comes when all places are taken is looked at once there are some again.
+#[test]
+fn a_loop_is_found_after_there_were_too_many_keys() {
+    let config = Config::default();
+    let mut blind = Blind::new(config.clone());
+    let places = u32::try_from(config.keys).unwrap();
+    let mut now = Time::ORIGIN;
+    for key in 0..2 * places {
+        run(&mut blind, now, key, Cause::Foreign(None));
+    }
+    assert_eq!(blind.counted(), config.keys);
+    now += config.pause * 2;
+    let mut reports = 0;
+    for _ in 0..40 {
+        let answer = run(&mut blind, now, 2 * places, Cause::Foreign(None));
+        reports += usize::from(answer.report.is_some());
+        now += answer.delay.map_or(Duration::from_millis(10), |it| it.time);
+    }
+    assert_eq!(reports, 1);
 }

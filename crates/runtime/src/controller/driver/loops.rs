@@ -79,10 +79,16 @@ impl Loops {
         }
     }
 
-    /// Takes in that a run begins.
-    pub(super) fn started(&mut self, now: Time, key: &ObjectKey) {
+    /// Takes in that a run begins, and why.
+    pub(super) fn started(
+        &mut self,
+        now: Time,
+        key: &ObjectKey,
+        causes: &Causes<Cause>,
+        timer: Option<Timer>,
+    ) {
         if let Some(blind) = &mut self.blind {
-            blind.started(now, key);
+            blind.started(now, key, is_wanted(causes, timer));
         }
     }
 
@@ -117,13 +123,11 @@ impl Loops {
         };
         if writes.is_empty() && !detector.counts(key) {
             // Most runs are like that, and are nothing to it.
-            let causes = || ended.causes.iter();
-            let asked = causes()
-                .any(|cause| matches!(cause.origin, Origin::Asked | Origin::Desired))
-                || ended.timer.is_none() && causes().next().is_none();
             let mut answer = Answer::default();
             match blind {
-                Some(blind) if asked => blind.wanted(ended.now, key, ended.after),
+                Some(blind) if is_wanted(ended.causes, ended.timer) => {
+                    blind.wanted(ended.now, key, ended.after)
+                }
                 Some(blind) => {
                     let run = tell_run(ended, names.object(key, ended.kind), Vec::new());
                     answer = blind.finished(ended.now, key, &run);
@@ -171,6 +175,12 @@ impl Loops {
         };
         recorder.queue(&event, object);
     }
+}
+
+/// Whether somebody is known to want a run, or nobody knows why it is.
+fn is_wanted(causes: &Causes<Cause>, timer: Option<Timer>) -> bool {
+    let wanted = |cause: &Cause| matches!(cause.origin, Origin::Asked | Origin::Desired);
+    causes.iter().any(wanted) || timer.is_none() && causes.is_empty()
 }
 
 /// A run for the detector.

@@ -37,6 +37,9 @@ const FOLLOW_UP: Duration = Duration::from_secs(1);
 
 /// How many runs may end where they are started before it is looked what else there is to do.
 const AT_ONCE: usize = 32;
+/// The same for runs of low priority, as those for a first list are. The list is told in batches of so many, and should
+/// not wait in the queue.
+const AT_ONCE_LOW: usize = 256;
 
 impl<K, Q, I, S, R, P, Ctx, Fut> Driver<K, Q, I, S, R, P, Ctx, Fut>
 where
@@ -73,7 +76,7 @@ where
 
     /// Starts all that may start, and says when there is more.
     fn start_runs(&mut self) -> Option<Time> {
-        let mut at_once = 0;
+        let (mut at_once, mut limit) = (0, AT_ONCE_LOW);
         // The beginning of a run may be what reads a store first.
         while self.results.len() < RESULTS && !self.awaits_stores() {
             let now = self.now();
@@ -82,12 +85,17 @@ where
             {
                 return Some(time);
             }
-            if at_once >= AT_ONCE {
+            if at_once >= limit {
                 self.more = true;
                 return None;
             }
             match self.queue.next(now) {
-                Next::Run(run) => at_once += usize::from(self.start_run(now, run)),
+                Next::Run(run) => {
+                    if run.priority > Priority::Low {
+                        limit = AT_ONCE;
+                    }
+                    at_once += usize::from(self.start_run(now, run));
+                }
                 Next::WaitUntil(time) => return Some(time),
                 Next::Idle => return None,
             }
@@ -140,6 +148,7 @@ where
         let run = run.named(self.config.identity.clone());
         let fence = self.service.as_ref().map(Service::fence);
         let run = Arc::new(run.within(fence.clone()));
+        self.loops.started(now, &key, &causes, timer);
         let active = Active {
             obj: Arc::clone(&obj),
             baseline: None,
@@ -151,7 +160,6 @@ where
             span: span.clone(),
         };
         self.writes.begin(&key);
-        self.loops.started(now, &key);
         self.outage.started(now, &key);
         if timer == Some(Timer::Retry) {
             self.histories.meter().retried();

@@ -6,6 +6,7 @@ use super::{
         source::{self, Filter, Signal, failed},
     },
     outbox::Outbox,
+    pile::{Letter, Pile},
 };
 use crate::{
     client::Noted,
@@ -220,11 +221,12 @@ where
 
     fn take_in(&mut self, changes: &[ObjectChange<K>], listed: bool) {
         let priority = source::priority(self.synced);
-        self.pass(changes, priority, !listed);
         if listed {
+            // Before its objects, so that those which have run need not wait for those which have not come.
             self.synced = true;
             self.outbox.put([Signal::Synced]);
         }
+        self.pass(changes, priority, !listed);
     }
 
     fn pass(&mut self, changes: &[ObjectChange<K>], priority: Priority, single: bool) {
@@ -233,16 +235,17 @@ where
         }
         let filter = self.filter.as_deref();
         let wants_passed = (self.wants_passed)();
-        let tell = || -> Vec<Signal> {
+        let tell = || -> Pile {
             let changes = changes.iter().cloned();
             changes
                 .filter_map(|change| source::signal(change, filter, priority, single))
                 .filter(|signal| wants_passed || !matches!(signal, Signal::Passed(_)))
+                .map(Letter::Signal)
                 .collect()
         };
         let reader = Arc::clone(&self.reader);
         match reading_now(reader, || catch(tell)) {
-            Ok(signals) => self.outbox.put(signals),
+            Ok(pile) => self.outbox.put_pile(pile),
             Err(panic) => give_up(&self.outbox, &panic),
         }
     }

@@ -6,6 +6,7 @@
 mod follower;
 mod hub;
 mod outbox;
+mod pile;
 mod tally;
 
 use self::{

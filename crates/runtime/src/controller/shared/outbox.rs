@@ -4,6 +4,7 @@ use super::super::{
     reason::News,
     source::{EventVersion, Happened, Signal},
 };
+use super::pile::{Letter, Pile};
 use crate::{
     client::{self, Noted},
     progress::Progress,
@@ -11,7 +12,7 @@ use crate::{
 };
 use futures::Stream;
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -20,27 +21,18 @@ use std::{
 /// How many signals wait before those about the same object are merged.
 const MERGE_AT: usize = 4096;
 
-/// For how many signals there is room when none waits.
-const KEPT: usize = 256;
-
 /// The signals for one follower of a watch, at most a few for each object once it is slow. Whoever puts something in
 /// never waits.
 pub(super) struct Outbox(Mutex<Letters>);
 
 struct Letters {
-    waiting: VecDeque<Letter>,
+    waiting: Pile,
     /// At how many they are merged next.
     merge_at: usize,
     noted: Noted,
     /// Nothing comes any more, or nobody listens any more.
     closed: bool,
     waker: Option<Waker>,
-}
-
-enum Letter {
-    Signal(Signal),
-    /// All up to this version was told before.
-    Reached(u64),
 }
 
 /// The follower's end: a stream of its signals.
@@ -57,7 +49,7 @@ pub(super) struct Inbox {
 impl Outbox {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Letters {
-            waiting: VecDeque::new(),
+            waiting: Pile::default(),
             merge_at: MERGE_AT,
             noted: Noted::Nothing,
             closed: false,
@@ -66,24 +58,31 @@ impl Outbox {
     }
 
     pub(super) fn put(&self, signals: impl IntoIterator<Item = Signal>) {
+        let signals = signals.into_iter().map(Letter::Signal);
+        self.put_by(|waiting| waiting.extend(signals));
+    }
+
+    /// Puts in what was piled up elsewhere.
+    pub(super) fn put_pile(&self, pile: Pile) {
+        self.put_by(|waiting| waiting.append(pile));
+    }
+
+    fn put_by(&self, put: impl FnOnce(&mut Pile)) {
         let mut letters = self.lock();
         if letters.closed {
             return;
         }
-        letters
-            .waiting
-            .extend(signals.into_iter().map(Letter::Signal));
-        letters.merge_if_many();
+        let before = letters.waiting.len();
+        put(&mut letters.waiting);
+        letters.merge_if_many(before);
         letters.wake();
     }
 
     /// The watch has come to this version, and all before it was put in.
     pub(super) fn reached(&self, version: u64) {
         let mut letters = self.lock();
-        if let Some(Letter::Reached(last)) = letters.waiting.back_mut() {
-            *last = version;
-        } else if !letters.closed {
-            letters.waiting.push_back(Letter::Reached(version));
+        if !letters.closed {
+            letters.waiting.reached(version);
         }
         letters.wake();
     }
@@ -119,11 +118,17 @@ impl Letters {
         }
     }
 
-    fn merge_if_many(&mut self) {
+    /// Merges what waits if there is much of it, and so much was there `before`.
+    fn merge_if_many(&mut self, before: usize) {
+        if before < MERGE_AT {
+            // What comes at once, as a list does, is about different objects.
+            self.merge_at = (self.waiting.len() * 2).max(MERGE_AT);
+            return;
+        }
         if self.waiting.len() < self.merge_at {
             return;
         }
-        self.waiting = merged(std::mem::take(&mut self.waiting));
+        self.waiting = merged(self.waiting.take());
         // Merging goes over all, so it must not happen for each that is put in.
         self.merge_at = (self.waiting.len() * 2).max(MERGE_AT);
     }
@@ -131,7 +136,7 @@ impl Letters {
 
 /// The same signals, with one for each object: the last tells whether it is there, and all causes for which it is to
 /// run count. Of marks and of what tells how the watch is, the last ones stay.
-fn merged(waiting: VecDeque<Letter>) -> VecDeque<Letter> {
+fn merged(waiting: impl Iterator<Item = Letter>) -> Pile {
     let mut merged: Vec<Option<Letter>> = Vec::new();
     let mut places: BTreeMap<ObjectKey, usize> = BTreeMap::new();
     let mut mark = None;
@@ -239,16 +244,12 @@ impl Stream for Inbox {
         let mut letters = self.outbox.lock();
         client::note_requests(letters.noted);
         loop {
-            match letters.waiting.pop_front() {
+            match letters.waiting.pop() {
                 Some(Letter::Signal(signal)) => return Poll::Ready(Some(signal)),
                 // Whoever asks for more has taken in all that was handed out before.
                 Some(Letter::Reached(version)) => self.progress.listed(Some(version)),
                 None if letters.closed => return Poll::Ready(None),
                 None => {
-                    // The room for a whole list is not needed again soon.
-                    if letters.waiting.capacity() > KEPT {
-                        letters.waiting = VecDeque::new();
-                    }
                     letters.waker = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
@@ -262,7 +263,7 @@ impl Drop for Inbox {
         {
             let mut letters = self.outbox.lock();
             letters.closed = true;
-            letters.waiting.clear();
+            letters.waiting = Pile::default();
         }
         (self.leave)();
     }

@@ -148,13 +148,13 @@ where
         let covers = &self.covers;
         let is_of_use =
             |signal: &Signal| !matches!(signal, Signal::Passed(_)) || !covers.are_tracked();
-        let mut signals: Vec<_> = changes
+        let changes = changes
             .filter_map(|change| signal(change, filter, priority, !listed))
-            .filter(is_of_use)
-            .collect();
+            .filter(is_of_use);
         self.synced |= listed;
-        signals.extend(listed.then_some(Signal::Synced));
-        signals
+        // First that all objects are there, so that those which have run need not wait for those which have not come.
+        let synced = listed.then_some(Signal::Synced);
+        synced.into_iter().chain(changes).collect()
     }
 }
 
