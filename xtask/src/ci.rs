@@ -9,6 +9,7 @@ use crate::cargo::{cargo, exit_code};
 use crate::tidy;
 
 mod alone;
+mod browser;
 mod first_program;
 mod minimum_rust;
 #[cfg(test)]
@@ -92,6 +93,13 @@ const STEPS: &[Step] = &[
     Step {
         name: "test",
         run: Run::Cargo(&["test", "--workspace"], &[]),
+    },
+    Step {
+        name: "browser",
+        run: Run::Each(
+            "cargo test --package=homeostat --features=metrics --test=browser, where Chromium and Node.js are installed",
+            browser::run,
+        ),
     },
     Step {
         name: "doc",

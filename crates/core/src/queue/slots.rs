@@ -85,9 +85,7 @@ impl<K: Hash + Eq, V> Slots<K, V> {
             return None;
         }
         // The lower one is used again first.
-        let Some(other) = self.spare.replace(page) else {
-            return None;
-        };
+        let other = self.spare.replace(page)?;
         self.spare = Some(page.min(other));
         let page = page.max(other);
         self.entries.give_back(page);
@@ -218,7 +216,7 @@ mod tests {
                     None if insert => {
                         let slot = slots.insert(hash, key, number);
                         let taken: BTreeSet<u32> = model.values().copied().collect();
-                        let lowest = (0..).find(|free| !taken.contains(free));
+                        let lowest = (0..=400).find(|free| !taken.contains(free));
                         prop_assert_eq!(Some(slot), lowest);
                         model.insert(key, slot);
                     }

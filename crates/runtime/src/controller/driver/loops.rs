@@ -126,7 +126,7 @@ impl Loops {
             let mut answer = Answer::default();
             match blind {
                 Some(blind) if is_wanted(ended.causes, ended.timer) => {
-                    blind.wanted(ended.now, key, ended.after)
+                    blind.wanted(ended.now, key, ended.after);
                 }
                 Some(blind) => {
                     let run = tell_run(ended, names.object(key, ended.kind), Vec::new());
