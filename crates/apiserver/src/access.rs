@@ -280,7 +280,7 @@ impl Requester {
         if ruling.allowed && self.has_roles() {
             ruling = with_store(&|store| rbac::ruling(store, attributes));
         }
-        self.note(attributes, Why::Asked, ruling.allowed);
+        self.note(attributes, Why::Asked);
         if ruling.allowed {
             Ok(())
         } else {
@@ -289,9 +289,9 @@ impl Requester {
     }
 
     /// Notes what a request needs, or would need in other clusters.
-    pub(crate) fn note(&self, attributes: &Attributes<'_>, why: Why, allowed: bool) {
+    pub(crate) fn note(&self, attributes: &Attributes<'_>, why: Why) {
         if let Some(needs) = &self.access.needs {
-            needs.note(attributes, &self.agent, why, allowed);
+            needs.note(attributes, &self.agent, why);
         }
     }
 

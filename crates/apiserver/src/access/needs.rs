@@ -68,7 +68,7 @@ impl Needs {
         NEEDS.get_or_init(open).clone()
     }
 
-    pub(super) fn note(&self, wanted: &Attributes<'_>, agent: &str, why: Why, allowed: bool) {
+    pub(super) fn note(&self, wanted: &Attributes<'_>, agent: &str, why: Why) {
         let Attributes {
             user,
             verb,
@@ -110,7 +110,6 @@ impl Needs {
         let line = json!({
             "user": user.name, "userAgent": agent, "verb": verb, "group": group, "resource": resource,
             "subresource": subresource, "namespace": namespace, "name": name, "path": path, "why": why,
-            "allowed": allowed,
         });
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // In one piece, because the process may end at any time.

@@ -167,8 +167,7 @@ pub(super) fn note_owners(
             name: text("name"),
             ..Attributes::of(&requester.user, "update")
         };
-        let allowed = requester.ruling(&wanted, &registry.store).allowed;
-        requester.note(&wanted, Why::OwnerReference, allowed);
+        requester.note(&wanted, Why::OwnerReference);
     }
 }
 

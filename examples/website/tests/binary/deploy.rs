@@ -162,8 +162,8 @@ type Asked = Arc<Mutex<BTreeSet<String>>>;
 /// All that the manifests allow, in the same form.
 fn allowed() -> BTreeSet<String> {
     let (roles, role): (ClusterRole, Role) = (the("ClusterRole"), the("Role"));
-    let rules = roles.rules.unwrap().into_iter().chain(role.rules.unwrap());
-    rules.flat_map(pairs).collect()
+    let all = roles.rules.unwrap().into_iter().chain(role.rules.unwrap());
+    all.flat_map(pairs).collect()
 }
 
 fn pairs(rule: PolicyRule) -> Vec<String> {
