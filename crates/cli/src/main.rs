@@ -11,6 +11,7 @@ mod demo;
 mod dev;
 mod failure;
 mod file;
+mod new;
 mod rbac;
 mod why;
 
@@ -32,6 +33,7 @@ enum Command {
     Check(check::Args),
     Demo(demo::Args),
     Dev(dev::Args),
+    New(new::Args),
     Rbac(rbac::Args),
     Why(why::Args),
 }
@@ -39,13 +41,18 @@ enum Command {
 fn main() -> ExitCode {
     let Args { command } = Args::parse_from(without_separator(std::env::args_os()));
     log(match &command {
-        Command::Check(_) | Command::Demo(_) | Command::Rbac(_) | Command::Why(_) => None,
+        Command::Check(_)
+        | Command::Demo(_)
+        | Command::New(_)
+        | Command::Rbac(_)
+        | Command::Why(_) => None,
         Command::Dev(args) => args.log_directive(),
     });
     match command {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Dev(args) => dev::run(args),
+        Command::New(args) => new::run(args),
         Command::Rbac(args) => rbac::run(&args),
         Command::Why(args) => why::run(&args),
     }

@@ -5,7 +5,11 @@ mod manifest;
 mod requests;
 mod rights;
 
-use self::{compare::Comparison, rights::Rights};
+use self::compare::Comparison;
+pub(crate) use self::{
+    manifest::yaml,
+    rights::{Place, Right, Rights},
+};
 use crate::{check::cargo, failure::Failure};
 use serde_json::json;
 use std::{

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 /// Where a right holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In the whole cluster.
     Everywhere,
     /// In the namespace of the operator itself.
@@ -14,24 +14,24 @@ pub(super) enum Place {
 
 /// One verb on one resource, or on one path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Right {
-    pub(super) place: Place,
-    pub(super) group: String,
+pub(crate) struct Right {
+    pub(crate) place: Place,
+    pub(crate) group: String,
     /// With the subresource, as `pods/status`; empty for a path.
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// The only object that it is for.
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Empty for a resource.
-    pub(super) path: String,
-    pub(super) verb: String,
+    pub(crate) path: String,
+    pub(crate) verb: String,
 }
 
 /// What an operator needs.
 #[derive(Debug, Default)]
-pub(super) struct Rights {
-    pub(super) needed: BTreeSet<Right>,
+pub(crate) struct Rights {
+    pub(crate) needed: BTreeSet<Right>,
     /// What only some clusters want.
-    pub(super) optional: BTreeSet<Right>,
+    pub(crate) optional: BTreeSet<Right>,
 }
 
 /// Verbs of requests that name no object.
