@@ -19,8 +19,8 @@ use clap::{Parser, Subcommand};
 use std::{ffi::OsString, io::IsTerminal, process::ExitCode};
 use tracing_subscriber::EnvFilter;
 
-/// A controller runtime for Kubernetes: see it at work, check operators, ask them, and develop against an API
-/// server.
+/// A controller runtime for Kubernetes: see it at work, make operators, check them, ask them, and develop against an
+/// API server.
 #[derive(Parser, Debug)]
 #[command(name = "homeostat", version)]
 struct Args {

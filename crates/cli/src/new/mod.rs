@@ -172,10 +172,17 @@ fn check_is_free(folder: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Breaks lines as rustfmt does, where it is installed: how long they are depends on the names.
+/// Breaks lines as rustfmt does, where it is installed: how long they are depends on the names. Not by cargo, which
+/// refuses that where the folder is in a workspace of which the project is no member yet.
 fn format(folder: &Path) {
-    let mut command = Command::new(crate::check::cargo());
-    command.arg("fmt").current_dir(folder);
+    let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
+    let mut command = Command::new(program);
+    command.args(["--edition", "2024"]).current_dir(folder);
+    // These bring the other files with them.
+    let roots = FILES.iter().map(|(file, _)| *file);
+    let roots = roots
+        .filter(|file| ["src/lib.rs", "src/main.rs"].contains(file) || file.starts_with("tests/"));
+    command.args(roots);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     // The code is the same without it.
     let _ = command.status();

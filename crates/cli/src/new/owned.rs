@@ -35,9 +35,9 @@ const TABLE: [Owned; 7] = [
         plural: "cronjobs",
         module: "batch::v1",
         function: "cron_job",
-        about: "Says the message each night.",
+        about: "Says the message once a month.",
         content: r#"json!({ "spec": {
-            "schedule": "0 3 * * *",
+            "schedule": "0 3 15 * *",
             "jobTemplate": { "spec": { "template": { "spec": {
                 "restartPolicy": "OnFailure",
                 "containers": [{ "name": "main", "image": "busybox:1", "command": ["echo", object.spec.message] }],

@@ -28,10 +28,11 @@ pub(super) fn manifest(plan: &Plan) -> String {
             None,
             &["patch"],
         );
-        add(everywhere, group, plural, None, &["get"]);
     }
+    // The finalizer is written, or without one the object is looked at before anything is made for it.
+    add(everywhere, group, plural, None, &["get"]);
     if plan.finalizer {
-        add(everywhere, group, plural, None, &["get", "patch"]);
+        add(everywhere, group, plural, None, &["patch"]);
     }
     add(
         everywhere,

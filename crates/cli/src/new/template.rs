@@ -120,6 +120,13 @@ fn texts(plan: &Plan) -> Vec<(&'static str, String)> {
         ("reconcile_items", reconcile_items.join(", ")),
         ("resource_items", resource_items.join(", ")),
         ("status_import", text(plan.status, ", status")),
+        (
+            "kube_import",
+            text(
+                plan.status || !plan.finalizer,
+                "use kube::{Api, ResourceExt};",
+            ),
+        ),
         ("clock_import", text(plan.status, ", clock, status::patch")),
     ]
 }

@@ -208,7 +208,7 @@ fn rules(rights: &BTreeSet<Right>, place: Place) -> Vec<Rule> {
 /// Account, roles and bindings as YAML.
 pub(crate) fn yaml(rights: &Rights, name: &str, namespace: &str) -> String {
     let mut text = format!(
-        "# Written by `homeostat rbac` from the requests of the operator in its tests.\n\
+        "# What the operator may do, and no more. `homeostat rbac` writes this from the requests of its tests.\n\
          apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {name}\n  namespace: {namespace}\n"
     );
     let all = rights.all();
