@@ -113,3 +113,34 @@ fn form(request: &Request<Body>, verb: Verb) -> Form {
         Verb::Delete | Verb::DeleteCollection => Form::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::request::Target, get};
+    use http::Request;
+    use kube::client::Body;
+
+    #[test]
+    fn a_status_is_read_by_the_path_of_its_object() {
+        for (path, expected) in [
+            (
+                "/apis/x.io/v1/namespaces/a/sites/b/status?force=true",
+                "/apis/x.io/v1/namespaces/a/sites/b",
+            ),
+            (
+                "/apis/x.io/v1/namespaces/a/sites/status",
+                "/apis/x.io/v1/namespaces/a/sites/status",
+            ),
+            (
+                "/apis/x.io/v1/namespaces/a/sites/b/scale",
+                "/apis/x.io/v1/namespaces/a/sites/b/scale",
+            ),
+            ("/api/v1/namespaces/a/status", "/api/v1/namespaces/a"),
+        ] {
+            let request = Request::patch(path).body(Body::empty()).unwrap();
+            let target = Target::of(&request).unwrap();
+            let get = get(&request, &target).unwrap();
+            assert_eq!(get.uri().path(), expected, "{path}");
+        }
+    }
+}
