@@ -16,6 +16,7 @@ mod ci;
 mod conformance;
 mod failover;
 mod mutants;
+mod new_project;
 mod outage;
 mod tidy;
 
@@ -55,6 +56,11 @@ enum Command {
     /// It works on a copy of the repository, in `target/mutants`, and takes some minutes. Ends with status 1 if a mutant
     /// survives.
     Mutants(mutants::Args),
+    /// Make projects with `homeostat new` in a temporary folder, test them, start them, and see them reconcile
+    ///
+    /// It takes some minutes, most of it to build what they depend on with the features that they want. Ends with status 1
+    /// if something does not work.
+    NewProject(new_project::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -66,5 +72,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Outage(args) => outage::run(&args),
         Command::Failover(args) => failover::run(&args),
         Command::Mutants(args) => mutants::run(&args),
+        Command::NewProject(args) => new_project::run(&args),
     }
 }

@@ -1,9 +1,10 @@
 //! What works on objects beside the clients: garbage collection, the end of namespaces and
-//! definitions, and if wanted something that pretends to be the workload controllers.
+//! definitions, and if wanted something that pretends to be the workload controllers, or that collects rules of roles.
 //!
 //! Each is a value with `step`, which makes at most one write: a test can run them between any two
 //! requests, and [`drive`] runs them whenever something changed.
 
+mod aggregation;
 mod collector;
 mod definitions;
 mod expiry;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use self::aggregation::Aggregation;
 use self::collector::Collector;
 use self::definitions::Definitions;
 use self::expiry::Expiry;
@@ -36,6 +38,7 @@ pub(crate) enum Actor {
     Definitions,
     Expiry,
     Furnishing,
+    Aggregation,
     Workloads,
 }
 
@@ -46,6 +49,7 @@ pub(crate) struct Actors {
     definitions: Definitions,
     expiry: Expiry,
     furnishing: Furnishing,
+    aggregation: Aggregation,
     workloads: Workloads,
 }
 
@@ -63,6 +67,7 @@ impl Actors {
             Actor::Definitions => self.definitions.step(registry),
             Actor::Expiry => self.expiry.step(registry),
             Actor::Furnishing => self.furnishing.step(registry),
+            Actor::Aggregation => self.aggregation.step(registry),
             Actor::Workloads => self.workloads.step(registry),
         }
     }

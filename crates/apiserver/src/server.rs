@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 
-use crate::access::{Access, AllowAll, Authorizer, Entrance, User};
+use crate::access::{Access, AllowAll, Authorizer, Caller, Entrance, Keys, Needs, User};
 use crate::actors::{Actor, Actors, Enabled, Stage, drive};
 use crate::config::Config;
 use crate::environment::{Clock, SystemClock};
@@ -58,6 +58,8 @@ pub struct ApiServerBuilder {
     hosts: Vec<String>,
     tokens: BTreeMap<String, Arc<User>>,
     authorizer: Box<dyn Authorizer>,
+    rbac: bool,
+    notes_requests: bool,
 }
 
 // === impl ApiServer ===
@@ -76,6 +78,8 @@ impl ApiServer {
             hosts: Vec::new(),
             tokens: BTreeMap::new(),
             authorizer: Box::new(AllowAll),
+            rbac: false,
+            notes_requests: true,
         }
     }
 
@@ -96,7 +100,64 @@ impl ApiServer {
     /// The API as a tower service, for clients of another kind or with layers of their own.
     #[must_use]
     pub fn service(&self) -> Service {
-        Service::new(Arc::clone(&self.core), Entrance::Process)
+        Service::new(Arc::clone(&self.core), Entrance::Process(None))
+    }
+
+    /// The same for requests that are this user's, unless they bring a token.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), kube::Error> {
+    /// use homeostat_apiserver::{ApiServer, User};
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::Api;
+    ///
+    /// let server = ApiServer::builder().rbac(true).build();
+    /// // Nobody has given any rights to this account.
+    /// let client = server.client_as(User::service_account("default", "operator"));
+    /// let secrets: Api<Secret> = Api::default_namespaced(client);
+    /// let Err(kube::Error::Api(status)) = secrets.get("password").await else {
+    ///     panic!("it may not");
+    /// };
+    /// assert!(status.message.starts_with(
+    ///     r#"secrets "password" is forbidden: User "system:serviceaccount:default:operator" cannot get"#
+    /// ));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn service_as(&self, user: User) -> Service {
+        Service::new(
+            Arc::clone(&self.core),
+            Entrance::Process(Some(Arc::new(user))),
+        )
+    }
+
+    /// A client in process whose requests are this user's: see [`service_as`](Self::service_as). The default namespace
+    /// of a service account is its own, as in a pod; that of others is `default`.
+    #[must_use]
+    pub fn client_as(&self, user: User) -> kube::Client {
+        let namespace = user.account().map_or("default", |(namespace, _)| namespace);
+        let namespace = namespace.to_owned();
+        kube::Client::new(self.service_as(user), namespace)
+    }
+
+    /// A token of a service account that is there, good for an hour of the server's time: what the subresource `token`
+    /// answers. `None` if the account is not there.
+    ///
+    /// With [`rbac(true)`](ApiServerBuilder::rbac) requests with it are the account's, until it expires or the account
+    /// is deleted. Otherwise nobody checks it.
+    #[must_use]
+    pub fn service_account_token(&self, namespace: &str, name: &str) -> Option<String> {
+        let caller = Caller {
+            entrance: &Entrance::Process(None),
+            authorization: None,
+            agent: "",
+            open: false,
+        };
+        let requester = self.core.access.identify(caller, |_| None).ok()?;
+        self.core
+            .stage
+            .with(|registry| registry.token_of(namespace, name, &requester))
     }
 
     /// Listens on an address and speaks HTTP/1.1 and HTTP/2, with TLS if the server was built with
@@ -331,6 +392,33 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether `Role`s, `ClusterRole`s and their bindings decide who may do what, as in a cluster. Off by default.
+    ///
+    /// - Users are those of [`token`](Self::token), and service accounts by tokens that
+    ///   [`service_account_token`](ApiServer::service_account_token) and the subresource `token` give. A request on a
+    ///   socket without a token that is known gets 401, but for health and version. Requests in process are the
+    ///   administrator's, unless they bring a token or come by [`client_as`](ApiServer::client_as).
+    /// - Members of `system:masters` may do everything. They may act as others, by the headers of `kubectl --as`.
+    /// - The roles `cluster-admin`, `admin`, `edit`, `view`, and those for discovery and for `kubectl auth can-i` are
+    ///   there from the start, and roles that collect others by labels get their rules.
+    /// - Whoever writes roles and bindings can give only what they have, or what they may `escalate` or `bind`.
+    /// - With an [`authorizer`](Self::authorizer), too, both have to allow a request.
+    ///
+    /// Service accounts' tokens are signed with a random key: they differ from run to run.
+    pub fn rbac(mut self, enabled: bool) -> Self {
+        self.rbac = enabled;
+        self.enabled.set(Actor::Aggregation, enabled);
+        self
+    }
+
+    /// Whether the server notes what requests need, where the environment variable `HOMEOSTAT_REQUESTS` names a folder
+    /// for that: verb, resource, namespace, user and user agent, as a line of JSON each. `homeostat rbac` sets it, and
+    /// writes roles from what it finds. On by default; switch it off where an operator is made to misbehave.
+    pub fn notes_requests(mut self, enabled: bool) -> Self {
+        self.notes_requests = enabled;
+        self
+    }
+
     /// Whether `POST /debug/compact` does what [`ApiServer::compact`] does, and
     /// `POST /debug/advance?ms=N` what was said by [`advance_with`](Self::advance_with). Off by default.
     ///
@@ -365,9 +453,14 @@ impl ApiServerBuilder {
             hosts,
             tokens,
             authorizer,
+            rbac,
+            notes_requests,
         } = self;
         let clock = clock.unwrap_or_else(|| Box::new(SystemClock));
-        let registry = Registry::new(config.clone(), clock, seed);
+        let mut registry = Registry::new(config.clone(), clock, seed);
+        if rbac {
+            registry.make_default_roles();
+        }
         let revisions = registry.store.revisions();
         let nudge = Arc::new(Notify::new());
         let stage = Arc::new(Stage {
@@ -379,6 +472,12 @@ impl ApiServerBuilder {
             // There is a node that is ready from the start.
             while stage.step(Actor::Workloads) {}
         }
+        if rbac {
+            // The default roles have their rules from the start.
+            while stage.step(Actor::Aggregation) {}
+        }
+        let keys = rbac.then(Keys::generate);
+        let needs = notes_requests.then(Needs::of_process).flatten();
         let actors = drive(Arc::downgrade(&stage), enabled, revisions, nudge);
         task::start_if_possible(actors);
         let drops = watch::Sender::new(0);
@@ -389,7 +488,7 @@ impl ApiServerBuilder {
             config,
             drops,
             debug: debug.then_some(Debug { advance }),
-            access: Arc::new(Access::new(tokens, authorizer)),
+            access: Arc::new(Access::new(tokens, authorizer, keys, needs)),
         };
         ApiServer {
             core: Arc::new(core),
@@ -412,6 +511,8 @@ impl fmt::Debug for ApiServerBuilder {
             hosts,
             tokens: _,
             authorizer: _,
+            rbac,
+            notes_requests,
         } = self;
         f.debug_struct("ApiServerBuilder")
             .field("seed", seed)
@@ -420,6 +521,8 @@ impl fmt::Debug for ApiServerBuilder {
             .field("debug", debug)
             .field("protocol", protocol)
             .field("hosts", hosts)
+            .field("rbac", rbac)
+            .field("notes_requests", notes_requests)
             .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use homeostat_apiserver::{ApiServer, ApiServerBuilder, Attributes, Decision, User};
 use http::Request;
 use http_body_util::Full;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
@@ -342,4 +342,29 @@ fn tokens_are_not_printed() {
     assert!(!format!("{builder:?}").contains(SECRET));
     let server = builder.build();
     assert!(!format!("{server:?} {:?}", server.service()).contains(SECRET));
+}
+
+/// Where roles decide nobody on a socket is the administrator by saying nothing.
+#[tokio::test]
+async fn where_roles_decide_a_token_is_needed() {
+    let server = ApiServer::builder().rbac(true).build();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
+    let account = ServiceAccount {
+        metadata: ObjectMeta {
+            name: Some("worker".to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ServiceAccount::default()
+    };
+    accounts
+        .create(&PostParams::default(), &account)
+        .await
+        .unwrap();
+    let listening = server.serve(anywhere()).await.unwrap();
+    let wire = Wire(listening.address());
+    assert_eq!(wire.get(MAPS).await.status, 401);
+    assert_eq!(wire.get("/version").await.status, 200);
+    let token = server.service_account_token("default", "worker").unwrap();
+    assert_eq!(ask(wire, "GET", MAPS, &token, "").await.0, 403);
+    assert_eq!(ask(wire, "GET", "/apis", &token, "").await.0, 200);
 }

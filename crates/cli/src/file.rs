@@ -6,15 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Reads what `--manifest` names.
+/// Reads what an option such as `--manifest` names.
 ///
 /// # Errors
 ///
 /// The file cannot be read.
-pub(crate) fn read_manifest(file: &Path) -> Result<String, String> {
+pub(crate) fn read_manifest(option: &str, file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| {
         let name = file.display();
-        format!("cannot read {name}: {error}. --manifest takes a YAML or JSON file")
+        format!("cannot read {name}: {error}. {option} takes a YAML or JSON file")
     })
 }
 

@@ -282,6 +282,7 @@ fn what_the_caller_did_wrong_is_said() {
             ["other machines", "--kubeconfig"],
         ),
         (vec!["--virtual-time"], ["--debug", "required"]),
+        (vec!["--rbac"], ["--kubeconfig", "required"]),
         (vec!["--log", "everything"], ["--log", "requests"]),
     ] {
         let problem = fails(&args, 2);

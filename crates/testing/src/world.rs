@@ -142,6 +142,8 @@ fn in_world<X: Send + Sync + 'static, T>(
             .clock(TokioClock::starting_at(begin))
             .seed(seed)
             .workloads(setup.workloads)
+            // Where a mistake is built in, nobody needs the rights for it.
+            .notes_requests(setup.until.is_none())
             .garbage_collection(plan != Plan::LateCollector)
             .build();
         let recorder = Recorder::new(&server);

@@ -11,12 +11,13 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Empty, Limited};
+use serde_json::Value;
 
 use super::incoming::Incoming;
 use super::media::Media;
 use super::resource::{self, Outcome};
 use super::{Answer, Body, Query, Route, debug, discovery, openapi};
-use crate::access::{Decision, Entrance};
+use crate::access::{Attributes, Caller, Entrance, Requester, impersonated};
 use crate::faults::Verdict;
 use crate::requests::RequestFacts;
 use crate::state::Core;
@@ -67,7 +68,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        serve(Arc::clone(&self.core), self.entrance, request).boxed()
+        serve(Arc::clone(&self.core), self.entrance.clone(), request).boxed()
     }
 }
 
@@ -93,9 +94,16 @@ where
         core.requests.record(now, facts, status, changed);
     };
     let open = matches!(route, Route::Version | Route::Health);
-    let authorization = parts.headers.get(header::AUTHORIZATION);
-    let authorization = authorization.map(HeaderValue::as_bytes);
-    let requester = match core.access.identify(authorization, entrance, open) {
+    let caller = Caller {
+        entrance: &entrance,
+        authorization: parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .map(HeaderValue::as_bytes),
+        agent: &user_agent,
+        open,
+    };
+    let requester = match identify(&core, caller, &parts.headers) {
         Ok(requester) => requester,
         Err(status) => {
             log(facts, Some(status.code), false);
@@ -117,19 +125,12 @@ where
         }
     }
     let wanted = facts.attributes(&requester.user, &parts.method, parts.uri.path());
-    if let Decision::Deny(reason) = requester.may(&wanted)
-        && !open
-    {
-        let status = wanted.refusal(&reason);
-        log(facts, Some(status.code), false);
-        return Ok(finish(status.into(), media));
-    }
-    let limited = Limited::new(body, core.config.max_request_bytes);
-    let Ok(body) = limited.collect().await else {
-        let limit = core.config.max_request_bytes;
-        let status = Status::too_large(&format!("limit is {limit}"));
-        log(facts, Some(status.code), false);
-        return Ok(finish(status.into(), media));
+    let body = match admit(&core, &requester, (!open).then_some(&wanted), body).await {
+        Ok(body) => body,
+        Err(status) => {
+            log(facts, Some(status.code), false);
+            return Ok(finish(status.into(), media));
+        }
     };
     let incoming = Incoming {
         method: parts.method.clone(),
@@ -139,7 +140,7 @@ where
         accept,
         content_type: text(&parts.headers, header::CONTENT_TYPE),
         may_be_form: matches!(entrance, Entrance::Socket) && may_be_form(&parts.headers),
-        body: body.to_bytes(),
+        body,
         from_outside: entrance == Entrance::Socket,
     };
     let Outcome { answer, changed } = dispatch(&core, &route, &Arc::new(incoming)).await;
@@ -148,6 +149,49 @@ where
     let response = heard.map(|answer| finish(answer, media));
     let response = response.ok_or(TransportError(()))?;
     Ok(answer_to(&parts.method, response))
+}
+
+/// Who makes a request, or as whom.
+fn identify(core: &Core, caller: Caller<'_>, headers: &HeaderMap) -> Result<Requester, Status> {
+    let account = |claims: &Value| core.stage.with(|registry| registry.account_of(claims));
+    let requester = core.access.identify(caller, account)?;
+    if !requester.has_roles() {
+        return Ok(requester);
+    }
+    let need = |wanted: &Attributes<'_>| need(core, &requester, wanted);
+    let user = impersonated(headers, &requester, need)?;
+    Ok(match user {
+        Some(user) => requester.acting_as(user),
+        None => requester,
+    })
+}
+
+/// Reads the body of a request, if the requester may make it.
+async fn admit<B>(
+    core: &Core,
+    requester: &Requester,
+    wanted: Option<&Attributes<'_>>,
+    body: B,
+) -> Result<Bytes, Status>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if let Some(wanted) = wanted {
+        need(core, requester, wanted)?;
+    }
+    let limit = core.config.max_request_bytes;
+    let Ok(body) = Limited::new(body, limit).collect().await else {
+        return Err(Status::too_large(&format!("limit is {limit}")));
+    };
+    Ok(body.to_bytes())
+}
+
+/// Refuses what the requester may not do.
+fn need(core: &Core, requester: &Requester, wanted: &Attributes<'_>) -> Result<(), Status> {
+    requester.need(wanted, |ruling| {
+        core.stage.with(|registry| ruling(&registry.store))
+    })
 }
 
 /// What a request of this method gets to see of a response.

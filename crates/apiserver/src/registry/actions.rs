@@ -41,7 +41,7 @@ impl Registry {
         match name {
             "binding" => self.bind(target, &body, options),
             "eviction" => self.evict(target, &body, options),
-            "token" => self.issue_token(target, body),
+            "token" => self.issue_token(target, body, &options.requester),
             _ => Err(Status::method_not_allowed()),
         }
     }

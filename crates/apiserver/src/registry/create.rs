@@ -4,7 +4,7 @@ use super::accept::{self, Origin};
 use super::metadata::{dedup_owners, validate_new};
 use super::{
     Registry, Reply, Target, WriteOptions, defaults, names, ownership, present, reviews,
-    to_storage, warnings as of_kinds,
+    rights::note_owners, to_storage, warnings as of_kinds,
 };
 use crate::managed::Managers;
 use crate::object;
@@ -46,7 +46,7 @@ impl Registry {
         accept::check_type(resource, &mut body, options)?;
         accept::settle_namespace(target, &mut body)?;
         let mut warnings = accept::decode(resource, &mut body, Origin::Put, options)?;
-        if let Some(answer) = reviews::answer(resource, &body, &options.requester) {
+        if let Some(answer) = reviews::answer(self, target, &body, &options.requester) {
             let managers = self.track(target, None, &body, ownership::of(&body), options);
             ownership::set(&mut body, &managers);
             body["status"] = answer;
@@ -107,6 +107,8 @@ impl Registry {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
+        self.check_grants(target, &body, None, options)?;
+        note_owners(self, target, &body, options);
         let key = Key::new(&resource.storage, &target.namespace, object::name(&body));
         if let Some(existing) = self.store.get(&key) {
             let deleting = object::is_being_deleted(&existing);

@@ -2,15 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Attributes, Decision, Requester, User};
-use crate::resource::Resource;
+use super::{Registry, Target};
+use crate::access::{Attributes, Requester, Ruling, User, rules_of};
+use crate::storage::Store;
 
 /// The answer to a question, which is its status. None if the resource is no question.
-pub(super) fn answer(resource: &Resource, body: &Value, requester: &Requester) -> Option<Value> {
+pub(super) fn answer(
+    registry: &Registry,
+    target: &Target,
+    body: &Value,
+    requester: &Requester,
+) -> Option<Value> {
+    let (resource, store) = (&target.resource, &registry.store);
     let spec = &body["spec"];
     let user = &requester.user;
     let answer = match (resource.group.as_str(), resource.plural.as_str()) {
-        ("authorization.k8s.io", "selfsubjectaccessreviews") => access(spec, user, requester),
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => {
+            access(spec, user, requester, store)
+        }
         ("authorization.k8s.io", "localsubjectaccessreviews" | "subjectaccessreviews") => {
             let groups = spec["groups"].as_array().into_iter().flatten();
             let mut user = User::new(text(spec, "user"));
@@ -18,7 +27,14 @@ pub(super) fn answer(resource: &Resource, body: &Value, requester: &Requester) -
                 .filter_map(Value::as_str)
                 .map(str::to_owned)
                 .collect();
-            access(spec, &user, requester)
+            let mut spec = spec.clone();
+            if resource.namespaced {
+                spec["resourceAttributes"]["namespace"] = json!(target.namespace);
+            }
+            access(&spec, &user, requester, store)
+        }
+        ("authorization.k8s.io", "selfsubjectrulesreviews") if requester.has_roles() => {
+            rules_of(store, user, text(spec, "namespace"))
         }
         // Which rules there are, only the authorizer knows.
         ("authorization.k8s.io", "selfsubjectrulesreviews") => json!({
@@ -28,8 +44,8 @@ pub(super) fn answer(resource: &Resource, body: &Value, requester: &Requester) -
         }),
         ("authentication.k8s.io", "selfsubjectreviews") => json!({ "userInfo": info(user) }),
         ("authentication.k8s.io", "tokenreviews") => {
-            match requester.owner_of(text(spec, "token")) {
-                Some(owner) => json!({ "authenticated": true, "user": info(owner) }),
+            match requester.owner_of(text(spec, "token"), |it| registry.account_of(it)) {
+                Some(owner) => json!({ "authenticated": true, "user": info(&owner) }),
                 None => json!({ "user": {}, "error": "the token is not known" }),
             }
         }
@@ -43,7 +59,7 @@ fn info(user: &User) -> Value {
 }
 
 /// Whether a user may do what a specification says.
-fn access(spec: &Value, user: &User, requester: &Requester) -> Value {
+fn access(spec: &Value, user: &User, requester: &Requester, store: &Store) -> Value {
     let resource = &spec["resourceAttributes"];
     let attributes = if resource.is_object() {
         Attributes {
@@ -62,10 +78,11 @@ fn access(spec: &Value, user: &User, requester: &Requester) -> Value {
             ..Attributes::of(user, text(path, "verb"))
         }
     };
-    match requester.may(&attributes) {
-        Decision::Allow => json!({ "allowed": true }),
-        Decision::Deny(reason) if reason.is_empty() => json!({ "allowed": false }),
-        Decision::Deny(reason) => json!({ "allowed": false, "reason": reason }),
+    let Ruling { allowed, reason } = requester.ruling(&attributes, store);
+    if reason.is_empty() {
+        json!({ "allowed": allowed })
+    } else {
+        json!({ "allowed": allowed, "reason": reason })
     }
 }
 

@@ -9,7 +9,9 @@ use super::accept::{self, Origin};
 use super::metadata::{dedup_owners, keep_server_members, validate_update};
 use super::{
     Registry, Reply, Target, WriteOptions, defaults, has_generation, names, ownership, pods,
-    present, scale, to_storage, warnings as of_kinds,
+    present,
+    rights::{may_create, note_owners},
+    scale, to_storage, warnings as of_kinds,
 };
 use crate::managed::{Managers, same_but_for_times};
 use crate::object;
@@ -43,6 +45,7 @@ impl Registry {
             if resource.lifecycle.create_by_put && target.subresource.is_none() {
                 check_uid(target, object::uid(&body), "", options)?;
                 object::metadata_mut(&mut body).remove("resourceVersion");
+                may_create(self, target, options)?;
                 return self.create(target, body, options);
             }
             if !target.is_subresource("scale") {
@@ -112,6 +115,8 @@ impl Registry {
         keep_server_members(&mut new, &shown);
         warnings.extend(validate_update(target, &new, &shown, options)?);
         self.admit_change(target, &new, &shown)?;
+        self.check_grants(target, &new, Some(&shown), options)?;
+        note_owners(self, target, &new, options);
         warnings.extend(names::finalizer_warnings(resource, &new, Some(&shown)));
         accept::finish(resource, &mut new);
         raise_generation(target, &mut new, &shown);

@@ -14,10 +14,15 @@ pub(crate) struct Case {
     pub(crate) exclusive: bool,
     /// It is for servers that put something into every namespace, others are for those that do not.
     pub(crate) furnished: bool,
+    /// Roles decide in it.
+    pub(crate) guarded: bool,
 }
 
-/// Abilities that the server does not have: their cases are skipped.
-const ABSENT: [&str; 3] = ["authn", "authz", "apf"];
+/// An ability that the server does not have: its cases are skipped.
+const ABSENT: &str = "apf";
+
+/// Abilities that are switched on for the cases that need them.
+const GUARDED: [&str; 2] = ["authn", "authz"];
 
 /// An ability that is switched on for the cases that need it.
 const FURNISHED: &str = "namespace-defaults";
@@ -48,8 +53,9 @@ pub(crate) fn cases(directory: &Path) -> Result<BTreeMap<String, Case>, String> 
             let name = format!("{area}/{name}");
             let requires = case["requires"].as_array().into_iter().flatten();
             let abilities: Vec<&str> = requires.filter_map(Value::as_str).collect();
-            if !abilities.iter().any(|ability| ABSENT.contains(ability)) {
+            if !abilities.contains(&ABSENT) {
                 let case = Case {
+                    guarded: GUARDED.iter().any(|ability| abilities.contains(ability)),
                     exclusive: case["exclusive"] == true,
                     furnished: abilities.contains(&FURNISHED),
                     text,

@@ -3,6 +3,7 @@
 mod progress;
 mod targets;
 
+pub(crate) use self::targets::cargo;
 use self::{
     progress::Progress,
     targets::{Target, find},
@@ -145,7 +146,7 @@ fn folder(args: &Args, index: usize) -> PathBuf {
 async fn test(args: &Args, target: &Target, folder: &Path) -> Result<String, Failure> {
     // Of a check before this one.
     let _ = fs::remove_dir_all(folder);
-    let mut command = Command::new(targets::cargo());
+    let mut command = Command::new(cargo());
     command.arg("test").args(target.arguments());
     if let Some(manifest) = &args.manifest_path {
         command.arg("--manifest-path").arg(manifest);

@@ -16,7 +16,7 @@ pub(super) struct Target {
 const CRATE: &str = "homeostat_testing";
 
 /// The cargo to run: the one that runs this program, if one does.
-pub(super) fn cargo() -> OsString {
+pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 

@@ -13,7 +13,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<Website, String> {
     let Some(file) = file else {
         return parse("examples/website/site.yaml", website::SAMPLE);
     };
-    parse(file.display(), &read_manifest(file)?)
+    parse(file.display(), &read_manifest("--manifest", file)?)
 }
 
 fn parse(name: impl Display, text: &str) -> Result<Website, String> {

@@ -32,7 +32,7 @@ const MANAGER: &str = "homeostat-dev";
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Object>, String> {
     let mut objects = Vec::new();
     for file in files {
-        let text = file::read_manifest(file)?;
+        let text = file::read_manifest("--manifest", file)?;
         objects.extend(parse(&file.display().to_string(), &text)?);
     }
     Ok(objects)

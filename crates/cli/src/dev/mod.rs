@@ -30,8 +30,10 @@ use tokio::{runtime::Runtime, sync::oneshot};
     after_long_help = "Examples:\n  \
     homeostat dev --listen 127.0.0.1:8001\n  \
     homeostat dev --kubeconfig dev.yaml --manifest crds.yaml samples/*.yaml --workloads --log requests\n  \
+    homeostat dev --kubeconfig dev.yaml --rbac --manifest deploy/*.yaml\n  \
     kubectl --kubeconfig dev.yaml get all"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = address)]
@@ -45,6 +47,11 @@ pub(crate) struct Args {
     /// Let Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Pods fare as in a cluster, though nothing runs
     #[arg(long)]
     workloads: bool,
+    /// Let roles and bindings decide who may do what, and answer to the tokens of service accounts
+    ///
+    /// The token in the kubeconfig is the administrator's. `kubectl create token NAME` makes one of a service account.
+    #[arg(long, requires = "kubeconfig")]
+    rbac: bool,
     /// Print to standard error what comes in
     #[arg(long, value_name = "WHAT")]
     log: Option<Log>,
@@ -126,6 +133,7 @@ async fn serve(args: Args, objects: Vec<manifest::Object>) -> Result<(), Failure
         manifest: _,
         kubeconfig,
         workloads,
+        rbac,
         log: _,
         debug,
         allow_host,
@@ -133,7 +141,11 @@ async fn serve(args: Args, objects: Vec<manifest::Object>) -> Result<(), Failure
     } = args;
     // From here on a signal ends the server in good order, however early it comes.
     let mut stop = Stop::new().map_err(Failure::Other)?;
-    let mut builder = ApiServer::builder().workloads(workloads).debug(debug);
+    let mut builder = ApiServer::builder()
+        .workloads(workloads)
+        .rbac(rbac)
+        .namespace_defaults(rbac)
+        .debug(debug);
     for name in allow_host {
         builder = builder.allow_host(name);
     }

@@ -33,7 +33,7 @@ impl Intent {
         Self {
             form: form(request, target.verb),
             sent: request.body().try_clone(),
-            get: has_object.then(|| get(request)).flatten(),
+            get: has_object.then(|| get(request, target)).flatten(),
         }
     }
 
@@ -62,11 +62,19 @@ impl Intent {
     }
 }
 
-/// The request that reads what `request` writes.
-fn get(request: &Request<Body>) -> Option<Request<Body>> {
+/// The request that reads what `request` writes. It reads the object for its status: that shows the same, and roles
+/// allow operators to read the object, but seldom the subresource.
+fn get(request: &Request<Body>, target: &Target) -> Option<Request<Body>> {
+    const STATUS: &str = "/status";
+    let is_status = target.texts.get(Part::Subresource) == Some(&STATUS[1..]);
+    let path = request.uri().path();
+    let path = path
+        .strip_suffix(STATUS)
+        .filter(|_| is_status)
+        .unwrap_or(path);
     let mut get = Request::new(Body::empty());
     *get.method_mut() = Method::GET;
-    *get.uri_mut() = request.uri().path().parse().ok()?;
+    *get.uri_mut() = path.parse().ok()?;
     let json = HeaderValue::from_static("application/json");
     get.headers_mut().insert(header::ACCEPT, json);
     if let Some(agent) = request.headers().get(header::USER_AGENT) {
@@ -103,5 +111,36 @@ fn form(request: &Request<Body>, verb: Verb) -> Form {
         Verb::Patch if is_json_patch => Form::Other,
         Verb::Patch | Verb::Apply => Form::Merge,
         Verb::Delete | Verb::DeleteCollection => Form::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::request::Target, get};
+    use http::Request;
+    use kube::client::Body;
+
+    #[test]
+    fn a_status_is_read_by_the_path_of_its_object() {
+        for (path, expected) in [
+            (
+                "/apis/x.io/v1/namespaces/a/sites/b/status?force=true",
+                "/apis/x.io/v1/namespaces/a/sites/b",
+            ),
+            (
+                "/apis/x.io/v1/namespaces/a/sites/status",
+                "/apis/x.io/v1/namespaces/a/sites/status",
+            ),
+            (
+                "/apis/x.io/v1/namespaces/a/sites/b/scale",
+                "/apis/x.io/v1/namespaces/a/sites/b/scale",
+            ),
+            ("/api/v1/namespaces/a/status", "/api/v1/namespaces/a"),
+        ] {
+            let request = Request::patch(path).body(Body::empty()).unwrap();
+            let target = Target::of(&request).unwrap();
+            let get = get(&request, &target).unwrap();
+            assert_eq!(get.uri().path(), expected, "{path}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     operator::{Operator, get, until_ok},
 };
 use homeostat::wait::{await_condition_within, conditions::is_deleted};
-use homeostat_apiserver::{ApiServer, Attributes, Decision, User};
+use homeostat_apiserver::{ApiServer, Attributes, Decision, Request};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     coordination::v1::Lease,
@@ -31,6 +31,9 @@ use std::{
 use website::{Website, status::READY};
 
 const NAMESPACE: &str = "website-system";
+
+/// Who the operator is there.
+const OPERATOR: &str = "system:serviceaccount:website-system:website-operator";
 
 fn read(file: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -153,77 +156,37 @@ fn container() -> Container {
         .remove(0)
 }
 
-/// The rules of the manifests, and what came of them.
-#[derive(Default)]
-struct Rbac {
-    /// Each with the namespace in which it holds; none for all of them.
-    rules: Vec<(Option<String>, PolicyRule)>,
-    /// Resource and verb, as `secrets get`.
-    used: Mutex<BTreeSet<String>>,
-    denied: Mutex<Vec<String>>,
+/// Resource and verb of everything that the operator has asked for, as `secrets get`.
+type Asked = Arc<Mutex<BTreeSet<String>>>;
+
+/// All that the manifests allow, in the same form.
+fn allowed() -> BTreeSet<String> {
+    let (roles, role): (ClusterRole, Role) = (the("ClusterRole"), the("Role"));
+    let all = roles.rules.unwrap().into_iter().chain(role.rules.unwrap());
+    all.flat_map(pairs).collect()
 }
 
-impl Rbac {
-    fn read() -> Self {
-        let (roles, role): (ClusterRole, Role) = (the("ClusterRole"), the("Role"));
-        let everywhere = roles.rules.unwrap().into_iter().map(|rule| (None, rule));
-        let here = role.rules.unwrap().into_iter();
-        let here = here.map(|rule| (role.metadata.namespace.clone(), rule));
-        Self {
-            rules: everywhere.chain(here).collect(),
-            ..Self::default()
-        }
-    }
+fn pairs(rule: PolicyRule) -> Vec<String> {
+    let resources = rule.resources.unwrap_or_default().into_iter();
+    let pairs = resources.flat_map(|resource| {
+        let verbs = rule.verbs.iter();
+        verbs.map(move |verb| format!("{resource} {verb}"))
+    });
+    pairs.collect()
+}
 
-    fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let is_admin = asked
-            .user
-            .groups
-            .iter()
-            .any(|group| group == "system:masters");
-        // What a cluster lets everybody read.
-        if is_admin || asked.resource.is_empty() {
-            return Decision::Allow;
-        }
-        let resource = match asked.subresource {
-            "" => asked.resource.to_owned(),
-            subresource => format!("{}/{subresource}", asked.resource),
-        };
-        let has = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
-        let fits = |(namespace, rule): &(Option<String>, PolicyRule)| {
-            namespace
-                .as_deref()
-                .is_none_or(|namespace| namespace == asked.namespace)
-                && has(rule.api_groups.as_deref().unwrap_or_default(), asked.group)
-                && has(rule.resources.as_deref().unwrap_or_default(), &resource)
-                && has(&rule.verbs, asked.verb)
-                && rule
-                    .resource_names
-                    .as_deref()
-                    .is_none_or(|names| has(names, asked.name))
-        };
-        let wanted = format!("{resource} {}", asked.verb);
-        if self.rules.iter().any(fits) {
-            self.used.lock().unwrap().insert(wanted);
-            return Decision::Allow;
-        }
-        self.denied.lock().unwrap().push(wanted);
-        Decision::Deny(String::new())
+fn note(asked: &Asked, wanted: &Attributes<'_>) {
+    if wanted.user.name != OPERATOR || wanted.resource.is_empty() {
+        return;
     }
-
-    /// All that is allowed and was not used.
-    fn unused(&self) -> BTreeSet<String> {
-        let allowed = self.rules.iter().flat_map(|(_, rule)| {
-            let resources = rule.resources.iter().flatten();
-            resources.flat_map(|resource| {
-                rule.verbs
-                    .iter()
-                    .map(move |verb| format!("{resource} {verb}"))
-            })
-        });
-        let used = self.used.lock().unwrap();
-        allowed.filter(|one| !used.contains(one)).collect()
-    }
+    let slash = if wanted.subresource.is_empty() {
+        ""
+    } else {
+        "/"
+    };
+    let (resource, subresource) = (wanted.resource, wanted.subresource);
+    let pair = format!("{resource}{slash}{subresource} {}", wanted.verb);
+    asked.lock().unwrap().insert(pair);
 }
 
 async fn until_ready(sites: &Api<Website>, generation: i64) {
@@ -277,22 +240,23 @@ async fn live(client: &Client) {
 
 #[tokio::test]
 async fn the_rules_are_enough_and_each_is_needed() {
-    let rbac = Arc::new(Rbac::read());
-    let deciding = Arc::clone(&rbac);
+    let asked = Asked::default();
+    let noted = Arc::clone(&asked);
     let server = ApiServer::builder()
         .workloads(true)
-        .token(
-            "secret",
-            User::new("system:serviceaccount:website-system:website-operator"),
-        )
-        .authorizer(move |asked: &Attributes<'_>| deciding.decide(asked))
+        .rbac(true)
+        .authorizer(move |wanted: &Attributes<'_>| {
+            note(&noted, wanted);
+            Decision::Allow
+        })
         .build();
     let client = server.client();
     for object in manifests() {
         apply(&client, &object).await;
     }
+    let token = server.service_account_token(NAMESPACE, "website-operator");
     let listening = server.serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let config = kubeconfig_of("secret", "deploy.kubeconfig", listening.address());
+    let config = kubeconfig_of(&token.unwrap(), "deploy.kubeconfig", listening.address());
     let args = arguments();
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     let mut operator = Operator::start(&config, &args);
@@ -319,13 +283,12 @@ async fn the_rules_are_enough_and_each_is_needed() {
         "it is given up"
     );
 
-    assert_eq!(*rbac.denied.lock().unwrap(), Vec::<String>::new());
-    let unused: BTreeSet<_> = rbac.unused();
+    let refused = server.requests().all();
+    let refused = refused.iter().filter(|request| request.status == Some(403));
+    assert_eq!(refused.collect::<Vec<_>>(), Vec::<&Request>::new());
+    let asked = asked.lock().unwrap();
+    let unused: BTreeSet<_> = allowed().difference(&asked).cloned().collect();
     let expected = [
-        // A cluster asks for it when an apply creates, and this server does not.
-        "configmaps create",
-        "deployments create",
-        "services create",
         // For clusters that cannot stream lists.
         "configmaps list",
         "deployments list",

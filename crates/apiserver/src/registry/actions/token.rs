@@ -1,9 +1,10 @@
-//! Tokens of service accounts. Nobody checks them here, so they are made up; they have the form of
-//! real ones.
+//! Tokens of service accounts. Where roles decide they are signed, and good until they expire or what they are for is
+//! gone. Elsewhere nobody checks them, so they are made up; they have the form of real ones.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::access::{Requester, User};
 use crate::base64::encode_url;
 use crate::environment::seconds;
 use crate::object;
@@ -25,11 +26,12 @@ const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const BOUND_TO: [(&str, &str); 3] = [("Pod", "pods"), ("Secret", "secrets"), ("Node", "nodes")];
 
 impl Registry {
-    /// Makes up a token for a service account.
+    /// Makes a token for a service account.
     pub(super) fn issue_token(
         &mut self,
         target: &Target,
         mut request: Value,
+        requester: &Requester,
     ) -> Result<Reply, Status> {
         let account = self.stored(&target.main())?;
         let spec = object::member_mut(&mut request, "spec");
@@ -51,7 +53,8 @@ impl Registry {
         let lifetime = SignedDuration::from_secs(wanted.as_i64().unwrap_or(DEFAULT_SECONDS));
         let end = now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
         let id = self.entropy.uid().to_string();
-        let token = token(&account, &request["spec"], (now, end), &id);
+        let claims = self.claims(&account, &request["spec"], (now, end), &id);
+        let token = requester.sign(&claims).unwrap_or_else(|| unsigned(&claims));
         let metadata = object::metadata_mut(&mut request);
         for (member, value) in [
             ("name", &target.name),
@@ -68,10 +71,90 @@ impl Registry {
         })
     }
 
+    /// What a token says of a service account.
+    fn claims(
+        &self,
+        account: &Value,
+        spec: &Value,
+        (from, to): (Timestamp, Timestamp),
+        id: &str,
+    ) -> Value {
+        let (namespace, name) = (object::namespace(account), object::name(account));
+        let mut about = json!({
+            "namespace": namespace,
+            "serviceaccount": { "name": name, "uid": object::uid(account) },
+        });
+        let bound = &spec["boundObjectRef"];
+        if let Some(target) = self.bound_to(bound, namespace)
+            && let Ok(found) = self.stored(&target)
+        {
+            let kind = bound["kind"].as_str().unwrap_or_default();
+            about[kind.to_ascii_lowercase()] =
+                json!({ "name": object::name(&found), "uid": object::uid(&found) });
+        }
+        json!({
+            "aud": spec["audiences"],
+            "exp": to.as_second(),
+            "iat": from.as_second(),
+            "iss": ISSUER,
+            "jti": id,
+            "kubernetes.io": about,
+            "nbf": from.as_second(),
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        })
+    }
+
+    /// Whose the claims of a token are. Nobody's if the token has expired or is for somebody else than this server, or
+    /// if the account or what the token is bound to is gone.
+    pub(crate) fn account_of(&self, claims: &Value) -> Option<User> {
+        let expires = claims["exp"].as_i64()?;
+        let is_for_us = object::elements(claims, "aud").any(|audience| audience == ISSUER);
+        if expires <= self.timestamp().as_second() || !is_for_us {
+            return None;
+        }
+        let about = &claims["kubernetes.io"];
+        let namespace = about["namespace"].as_str()?;
+        let is_there = |plural: &str, namespace: &str, named: &Value| {
+            let name = named["name"].as_str()?;
+            let found = self.target("", "v1", plural, namespace, name)?;
+            let found = self.stored(&found).ok()?;
+            (named["uid"] == object::uid(&found)).then_some(())
+        };
+        let account = &about["serviceaccount"];
+        is_there("serviceaccounts", namespace, account)?;
+        for (kind, plural) in BOUND_TO {
+            let bound = &about[kind.to_ascii_lowercase()];
+            if !bound.is_null() {
+                is_there(plural, namespace_of(kind, namespace), bound)?;
+            }
+        }
+        Some(User::service_account(namespace, account["name"].as_str()?))
+    }
+
+    /// A token for a service account, good for an hour. None if there is no such account.
+    pub(crate) fn token_of(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        requester: &Requester,
+    ) -> Option<String> {
+        let target = self.target("", "v1", "serviceaccounts", namespace, name)?;
+        let reply = self.issue_token(&target, json!({}), requester).ok()?;
+        reply.body["status"]["token"].as_str().map(str::to_owned)
+    }
+
+    /// Where the object is that a token is to be bound to.
+    fn bound_to(&self, bound: &Value, namespace: &str) -> Option<Target> {
+        let text = |member: &str| bound[member].as_str().unwrap_or_default();
+        let (kind, plural) = BOUND_TO.iter().find(|(kind, _)| *kind == text("kind"))?;
+        let namespace = namespace_of(kind, namespace);
+        self.target("", "v1", plural, namespace, text("name"))
+    }
+
     /// What a token is bound to must be there.
     fn check_bound(&self, target: &Target, bound: &Value) -> Result<(), Status> {
         let text = |member: &str| bound[member].as_str().unwrap_or_default();
-        let Some((kind, plural)) = BOUND_TO.iter().find(|(kind, _)| *kind == text("kind")) else {
+        let Some(bound_to) = self.bound_to(bound, &target.namespace) else {
             return if bound.is_null() {
                 Ok(())
             } else {
@@ -82,14 +165,6 @@ impl Registry {
                 )))
             };
         };
-        let namespace = if *kind == "Node" {
-            ""
-        } else {
-            &target.namespace
-        };
-        let Some(bound_to) = self.target("", "v1", plural, namespace, text("name")) else {
-            return Ok(());
-        };
         let bound_to = self.stored(&bound_to)?;
         let found = object::uid(&bound_to);
         let uid = text("uid");
@@ -98,7 +173,7 @@ impl Registry {
         }
         let subject = Subject {
             group: "",
-            kind,
+            kind: text("kind"),
             name: text("name"),
         };
         let why = format!(
@@ -107,6 +182,11 @@ impl Registry {
         );
         Err(Status::conflict(subject, &why))
     }
+}
+
+/// Where objects of a kind are that belong to an account of this namespace.
+fn namespace_of<'a>(kind: &str, namespace: &'a str) -> &'a str {
+    if kind == "Node" { "" } else { namespace }
 }
 
 fn expiration_cause(wanted: &Value) -> Option<Cause> {
@@ -119,27 +199,14 @@ fn expiration_cause(wanted: &Value) -> Option<Cause> {
 }
 
 /// A JSON web token that nobody signed.
-fn token(account: &Value, spec: &Value, (from, to): (Timestamp, Timestamp), id: &str) -> String {
-    let (namespace, name) = (object::namespace(account), object::name(account));
+fn unsigned(claims: &Value) -> String {
     let header = json!({ "alg": "RS256", "kid": "made-up" });
-    let claims = json!({
-        "aud": spec["audiences"],
-        "exp": to.as_second(),
-        "iat": from.as_second(),
-        "iss": ISSUER,
-        "jti": id,
-        "kubernetes.io": {
-            "namespace": namespace,
-            "serviceaccount": { "name": name, "uid": object::uid(account) },
-        },
-        "nbf": from.as_second(),
-        "sub": format!("system:serviceaccount:{namespace}:{name}"),
-    });
     let part = |value: &Value| encode_url(value.to_string().as_bytes());
+    let id = claims["jti"].as_str().unwrap_or_default();
     format!(
         "{}.{}.{}",
         part(&header),
-        part(&claims),
+        part(claims),
         encode_url(id.as_bytes())
     )
 }
@@ -167,15 +234,11 @@ mod tests {
 
     #[test]
     fn a_token_says_for_whom_it_is() {
-        let account = json!({ "metadata": { "name": "a", "namespace": "n", "uid": "u" } });
-        let spec = json!({ "audiences": ["x"] });
-        let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        let token = token(&account, &spec, times, "id");
+        let token = unsigned(&json!({ "sub": "system:serviceaccount:n:a", "jti": "id" }));
         let parts: Vec<&str> = token.split('.').collect();
         assert_eq!(parts.len(), 3);
         let claims = decode_url(parts[1]).expect("it was encoded just now");
         let claims: Value = serde_json::from_slice(&claims).expect("it was encoded just now");
         assert_eq!(claims["sub"], "system:serviceaccount:n:a");
-        assert_eq!(claims["aud"], json!(["x"]));
     }
 }

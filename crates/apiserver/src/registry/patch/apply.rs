@@ -8,6 +8,7 @@ use super::{check_identity, last_applied};
 use crate::managed::{self, Context, Managers, Writer};
 use crate::object;
 use crate::registry::accept::{self, Origin};
+use crate::registry::rights::may_create;
 use crate::registry::{Registry, Reply, Target, WriteOptions, ownership, present, scale};
 use crate::resource::Resource;
 use crate::status::{Cause, Status, Subject};
@@ -107,6 +108,7 @@ impl Registry {
             return Err(uid_of_nothing(target, object::uid(&new)));
         }
         object::metadata_mut(&mut new).remove("resourceVersion");
+        may_create(self, target, options)?;
         let body = self.create_decoded(target, new, managers, options, &mut warnings)?;
         Ok(Reply {
             code: 201,
