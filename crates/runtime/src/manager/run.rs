@@ -9,9 +9,11 @@ use super::{
 };
 use crate::{
     client,
-    controller::{Duty, Leading, Stage, Surroundings},
+    controller::{Leading, Stage, Surroundings},
     leadership::{LeaderElection, Leadership},
+    sharding::Sharding,
     task::{self, Completion, Guarded},
+    term::Duty,
 };
 use futures::{
     FutureExt, StreamExt,
@@ -37,6 +39,7 @@ pub(super) struct Running {
     shared: Arc<Shared>,
     commands: mpsc::UnboundedReceiver<Command>,
     election: Option<LeaderElection>,
+    sharding: Option<Sharding>,
     shutdown_timeout: Duration,
     stops: BoxStream<'static, ()>,
     next_id: u64,
@@ -44,6 +47,8 @@ pub(super) struct Running {
     ended: FuturesUnordered<BoxFuture<'static, (u64, End)>>,
     /// The election, while it goes on.
     elector: Option<task::Task<()>>,
+    /// The membership in a group that shares the objects, while it goes on.
+    registrar: Option<task::Task<()>>,
     /// Until when those that make room for another replica have time.
     yields_until: Option<Instant>,
     overdue: Vec<String>,
@@ -79,7 +84,7 @@ impl Running {
     pub(super) fn new(
         shared: Arc<Shared>,
         commands: mpsc::UnboundedReceiver<Command>,
-        election: Option<LeaderElection>,
+        (election, sharding): (Option<LeaderElection>, Option<Sharding>),
         shutdown_timeout: Duration,
         stops: BoxStream<'static, ()>,
     ) -> Self {
@@ -87,12 +92,14 @@ impl Running {
             shared,
             commands,
             election,
+            sharding,
             shutdown_timeout,
             stops,
             next_id: 0,
             live: BTreeMap::new(),
             ended: FuturesUnordered::new(),
             elector: None,
+            registrar: None,
             yields_until: None,
             overdue: Vec::new(),
         }
@@ -116,7 +123,10 @@ impl Running {
     async fn start(&mut self, what: What, units: &mut [Option<Unit>]) {
         match what {
             What::Servers => drop(self.start_all(units, |unit| unit.role == Role::Server)),
-            What::Election => self.start_election(),
+            What::Election => {
+                self.start_election();
+                self.start_sharding();
+            }
             What::Controllers => {
                 let is_controller = |unit: &Unit| matches!(unit.body, Body::Controller(_));
                 // Equal watches are found when all have said what they watch.
@@ -157,6 +167,16 @@ impl Running {
         }
     }
 
+    fn start_sharding(&mut self) {
+        if let Some(sharding) = self.sharding.take() {
+            let (membership, registrar) = sharding.start();
+            let traffic = Arc::clone(self.shared.watches.traffic());
+            self.registrar = Some(task::start(client::counted(traffic, registrar.run())));
+            // It is set once, here.
+            let _set = self.shared.membership.set(membership);
+        }
+    }
+
     fn start_one(&mut self, unit: Unit) -> oneshot::Receiver<()> {
         let Unit { name, role, body } = unit;
         let id = self.next_id;
@@ -174,16 +194,8 @@ impl Running {
         };
         self.shared.units().insert(id, known);
         let (stage, seen) = watch::channel(Stage::Run);
-        let leadership = self
-            .shared
-            .leadership
-            .get()
-            .filter(|_| role == Role::Leader);
-        let leading = leadership.map(|leadership| Leading {
-            term: leadership.term().clone(),
-            duty: self.shared.duty.subscribe(),
-            running: self.shared.busy.clone(),
-        });
+        let leading = (role == Role::Leader).then(|| self.leading(is_controller));
+        let leading = leading.flatten();
         let (tell, joined) = oneshot::channel();
         let worker = Worker {
             id,
@@ -209,6 +221,25 @@ impl Running {
         };
         self.live.insert(id, live);
         joined
+    }
+
+    /// What a unit is bound to that does not work on every replica.
+    fn leading(&self, is_controller: bool) -> Option<Leading> {
+        let membership = self.shared.membership.get();
+        if let Some(membership) = membership.filter(|_| is_controller) {
+            return Some(Leading {
+                term: membership.term().clone(),
+                duty: membership.duty(),
+                running: membership.running(),
+                account: Some(membership.account()),
+            });
+        }
+        self.shared.leadership.get().map(|leadership| Leading {
+            term: leadership.term().clone(),
+            duty: self.shared.duty.subscribe(),
+            running: self.shared.busy.clone(),
+            account: None,
+        })
     }
 
     /// Does what it is told until it is to stop.
@@ -375,6 +406,9 @@ impl Running {
             // From here on it is not taken anew, and given up when nothing runs any more.
             leadership.stop();
         }
+        if let Some(membership) = self.shared.membership.get() {
+            membership.stop();
+        }
         for step in STEPS.iter().rev() {
             info!(step = ?step.what, because = step.stop, "manager stops");
             let ended = match step.what {
@@ -389,7 +423,7 @@ impl Running {
                     self.await_end(deadline, |live| live.role != Role::Server)
                         .await
                 }
-                What::Election => self.release().await,
+                What::Election => self.release().await && self.leave().await,
                 What::Servers => {
                     self.tell(Stage::Drain, |_| true);
                     self.await_end(Instant::now() + GRACE, |_| true).await
@@ -485,6 +519,32 @@ impl Running {
             }
         }
         drop(elector);
+        true
+    }
+
+    /// Leaves the group, and waits until that is done, but not for long. False if it is to stop at once.
+    async fn leave(&mut self) -> bool {
+        let (Some(membership), Some(registrar)) =
+            (self.shared.membership.get(), self.registrar.take())
+        else {
+            return true;
+        };
+        membership.idle();
+        let mut status = membership.watch();
+        let over = async {
+            // A registrar that is gone has nothing to give up.
+            let _gone = status.wait_for(|status| status.ended).await;
+        };
+        tokio::select! {
+            biased;
+            Some(()) = self.stops.next() => return false,
+            left = timeout(GRACE, over) => {
+                if left.is_err() {
+                    warn!("the group could not be left in time: others take over when the lease is over");
+                }
+            }
+        }
+        drop(registrar);
         true
     }
 }
