@@ -26,6 +26,7 @@ mod reviews;
 mod scale;
 mod selector;
 mod services;
+mod shards;
 mod update;
 mod view;
 mod warnings;
