@@ -54,7 +54,12 @@
 //!   [finalizer](crate::Controller::finalizer) keeps the name until the old object's last run.
 //! - Background [tasks](crate::manager::Task) are not divided: use [leader election](crate::Manager::leader_election) for
 //!   these as well, or let them run on every replica.
-//! - Each member watches all objects, and leaves those of others alone.
+//! - A member asks the server to list and watch only what belongs to it, with `shardSelector` (KEP-5866, alpha in Kubernetes 1.36),
+//!   and lists anew when its share changes. Its [store](crate::Controller::store) then holds only these objects. A server that
+//!   does not select shows all objects, and those of others are left alone. With more than about 2,048 slots the server is not
+//!   asked, because the request would be too long.
+//! - Objects related to those of a controller, and [stores](crate::Manager::store) of the manager, are watched whole on each
+//!   member: the server cannot select by owner.
 //! - What keeps its thread busy cannot be cancelled. A reconciler that never comes to an `await` keeps what it runs from moving.
 
 mod ledger;
@@ -67,7 +72,7 @@ pub use homeostat_core::{
     shard::{InvalidSlots, Loss, Slots},
 };
 
-pub(crate) use self::ledger::{Account, Open};
+pub(crate) use self::ledger::{Account, Open, Shares};
 
 use self::ledger::Ledger;
 use crate::{
@@ -299,7 +304,12 @@ impl Membership {
 
     /// What a controller has to know of its share.
     pub(crate) fn account(&self) -> Account {
-        Account::new(self.ledger.clone(), self.share.clone(), self.hand_over)
+        Account::new(
+            self.ledger.clone(),
+            self.share.clone(),
+            self.duty.clone(),
+            self.hand_over,
+        )
     }
 
     fn command(&self, command: Command) {

@@ -1,11 +1,15 @@
 //! What to do next, and what this member may run.
 
-use super::{Action, Answer, Config, Found, Input, Life, Loss, Output, Record, Share, Slots};
+mod ending;
+
+use super::{
+    Action, Answer, Config, Found, Input, Life, Loss, Output, Record, Share, Slots,
+    membership::Membership, other::Other,
+};
 use crate::time::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 /// One member. The module says what it guarantees.
@@ -43,27 +47,6 @@ enum Phase {
     In(Membership),
 }
 
-/// What is known in one epoch.
-#[derive(Clone, Debug)]
-struct Membership {
-    /// When it began.
-    joined: Time,
-    /// Just before the last accepted write was sent.
-    written: Option<Time>,
-    /// Just before the last list was asked for that came after a write.
-    listed: Option<Time>,
-    /// Whose word is waited for, once the first list is there.
-    waits: Option<BTreeSet<Life>>,
-    /// Whether this member runs keys.
-    ready: bool,
-    /// Members that are counted, for which not everything has been stopped, and since which view.
-    pending: BTreeMap<Life, u64>,
-    /// Members for which everything has been stopped.
-    knows: BTreeSet<Life>,
-    /// What was last written: whether this one is ready, and whom it knows.
-    told: Option<(bool, Vec<Life>)>,
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     List {
@@ -88,18 +71,6 @@ enum Step {
         until: Time,
     },
     End,
-}
-
-/// The lease of another member.
-#[derive(Clone, Debug)]
-struct Other {
-    /// `None` if there is no such lease any more.
-    version: Option<String>,
-    record: Record,
-    /// When this version was first known to be there.
-    since: Time,
-    /// The epoch that is over for sure, and since when.
-    over: Option<(u32, Time)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -565,53 +536,6 @@ impl Machine {
         }
     }
 
-    /// What is to be done about the lease of a member that is gone, if it is for this one to do.
-    fn clean_up(&self, now: Time) -> Option<Step> {
-        if !matches!(&self.phase, Phase::In(membership) if membership.ready) {
-            return None;
-        }
-        let first = self.share.members().first()?;
-        if first.name() != self.name {
-            return None;
-        }
-        self.others.iter().find_map(|(lease, other)| {
-            let (_, since) = other.over?;
-            let (lease, version) = (lease.clone(), other.version.clone()?);
-            if other.is_alive() {
-                None
-            } else if !other.record.name.is_empty() {
-                let record = Record {
-                    epoch: other.record.epoch,
-                    ..self.release()
-                };
-                Some(Step::Bury {
-                    sent: now,
-                    lease,
-                    version,
-                    record,
-                })
-            } else if now >= since + self.config.duration() * 2 {
-                Some(Step::Remove {
-                    sent: now,
-                    lease,
-                    version,
-                })
-            } else {
-                None
-            }
-        })
-    }
-
-    /// What a lease says that is released.
-    fn release(&self) -> Record {
-        Record {
-            epoch: self.epoch,
-            duration: Some(self.config.duration()),
-            slots: Some(self.slots.count()),
-            ..Record::default()
-        }
-    }
-
     fn released(&mut self, now: Time, view: u64) {
         let Phase::In(membership) = &mut self.phase else {
             return;
@@ -625,55 +549,6 @@ impl Machine {
         if matches!(self.step, Step::Rest { .. }) && self.has_news() {
             self.write(now);
         }
-    }
-
-    fn idle(&mut self, now: Time, outputs: &mut Vec<Output>) {
-        if let Phase::Out { idle } = &mut self.phase {
-            *idle = true;
-        }
-        if self.ending == Ending::No {
-            return;
-        }
-        self.ending = Ending::Idle;
-        self.lose(Loss::Released, outputs);
-        self.phase = Phase::Out { idle: true };
-        match self.step {
-            Step::Rest { .. } => self.release_when_idle(now),
-            // Nobody needs to know what they say. The answers will be ones to earlier requests.
-            Step::List { .. } | Step::Bury { .. } | Step::Remove { .. } => {
-                self.attempt += 1;
-                self.release_when_idle(now);
-            }
-            // It decides which version there is to release.
-            Step::Write { .. } | Step::End => {}
-        }
-    }
-
-    fn stop(&mut self, now: Time, outputs: &mut Vec<Output>) {
-        if self.ending == Ending::No {
-            self.ending = Ending::Draining;
-        }
-        let runs = match &self.phase {
-            Phase::In(membership) => membership.ready,
-            Phase::Out { idle } => !idle,
-        };
-        if !runs {
-            self.idle(now, outputs);
-        }
-    }
-
-    /// Releases the lease, if that is what is wanted and possible, or ends. No request is on its way.
-    fn release_when_idle(&mut self, now: Time) {
-        if self.ending != Ending::Idle {
-            return;
-        }
-        if self.version.is_none() {
-            self.step = Step::End;
-            return;
-        }
-        self.attempt += 1;
-        let record = self.release();
-        self.step = Step::Write { sent: now, record };
     }
 
     fn write(&mut self, now: Time) {
@@ -715,93 +590,5 @@ impl Machine {
             now + retry
         };
         self.step = Step::Rest { until };
-    }
-}
-
-// === impl Membership ===
-
-impl Membership {
-    fn new(now: Time) -> Self {
-        Self {
-            joined: now,
-            written: None,
-            listed: None,
-            waits: None,
-            ready: false,
-            pending: BTreeMap::new(),
-            knows: BTreeSet::new(),
-            told: None,
-        }
-    }
-
-    /// When it is over. The first write may be carried out without an answer, and others may take this epoch for over
-    /// when it is not renewed.
-    fn until(&self, config: &Config) -> Time {
-        let written = self.written.unwrap_or(self.joined);
-        let latest = self.listed.map_or(written, |listed| listed.min(written));
-        latest + config.renew_deadline()
-    }
-}
-
-// === impl Other ===
-
-impl Other {
-    fn new(now: Time) -> Self {
-        Self {
-            version: None,
-            record: Record::default(),
-            since: now,
-            over: None,
-        }
-    }
-
-    /// Whether it may run something.
-    fn is_alive(&self) -> bool {
-        let is_over = self
-            .over
-            .is_some_and(|(epoch, _)| epoch >= self.record.epoch);
-        !self.record.name.is_empty() && !is_over
-    }
-
-    fn life(&self) -> Life {
-        Life {
-            name: self.record.name.clone(),
-            epoch: self.record.epoch,
-        }
-    }
-
-    /// Takes in the lease as a list shows it that was asked for at `sent`.
-    fn see(&mut self, now: Time, sent: Time, version: String, record: Record, config: &Config) {
-        if self.version.as_ref() != Some(&version) {
-            self.version = Some(version);
-            self.since = now;
-            self.record = record;
-            if self.record.name.is_empty() {
-                self.end(now);
-            }
-        } else if sent >= self.since + self.duration(config) {
-            self.end(now);
-        }
-    }
-
-    /// Takes in that a list does not show the lease. Whether it can be forgotten.
-    fn miss(&mut self, now: Time, sent: Time, config: &Config) -> bool {
-        if !self.is_alive() {
-            return true;
-        }
-        if self.version.take().is_some() {
-            self.since = now;
-        }
-        sent >= self.since + self.duration(config)
-    }
-
-    fn end(&mut self, now: Time) {
-        if self.is_alive() || self.over.is_none() {
-            self.over = Some((self.record.epoch, now));
-        }
-    }
-
-    fn duration(&self, config: &Config) -> Duration {
-        self.record.duration.unwrap_or_else(|| config.duration())
     }
 }

@@ -1,5 +1,6 @@
 //! Which controllers still run what has moved to other members.
 
+use crate::term::Duty;
 use homeostat_core::shard::{Share, hash};
 use std::{
     collections::BTreeMap,
@@ -9,7 +10,10 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
+
+/// How long the first list waits for the group to be known. A cache that is not needed then is better than none.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the controllers of a member say of themselves.
 #[derive(Clone, Default)]
@@ -37,7 +41,15 @@ struct Entry {
 pub(crate) struct Account {
     ledger: Ledger,
     shares: watch::Receiver<Arc<Share>>,
+    duty: watch::Receiver<Duty>,
     hand_over: Duration,
+}
+
+/// The share of a member, as it changes.
+#[derive(Clone)]
+pub(crate) struct Shares {
+    shares: watch::Receiver<Arc<Share>>,
+    duty: watch::Receiver<Duty>,
 }
 
 /// An account that was opened. It is closed when this is dropped.
@@ -86,12 +98,22 @@ impl Account {
     pub(super) fn new(
         ledger: Ledger,
         shares: watch::Receiver<Arc<Share>>,
+        duty: watch::Receiver<Duty>,
         hand_over: Duration,
     ) -> Self {
         Self {
             ledger,
             shares,
+            duty,
             hand_over,
+        }
+    }
+
+    /// The member's share, as it changes.
+    pub(crate) fn shares(&self) -> Shares {
+        Shares {
+            shares: self.shares.clone(),
+            duty: self.duty.clone(),
         }
     }
 
@@ -106,6 +128,35 @@ impl Account {
         };
         open.tell(0);
         open
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    /// Waits until something is known of the group, but not for long.
+    pub(crate) async fn known(&mut self) {
+        let Self { shares, duty } = self;
+        let known = async {
+            tokio::select! {
+                _ = shares.wait_for(|share| share.view() > 0) => {}
+                _ = duty.wait_for(|duty| *duty == Duty::Work) => {}
+            }
+        };
+        drop(timeout(PATIENCE, known).await);
+    }
+
+    /// The share as it is now.
+    pub(crate) fn now(&mut self) -> Arc<Share> {
+        Arc::clone(&self.shares.borrow_and_update())
+    }
+
+    /// Completes when it is another one than was last seen.
+    pub(crate) async fn changed(&mut self) {
+        if self.shares.changed().await.is_err() {
+            // The member is gone, and its share stays as it is.
+            std::future::pending::<()>().await;
+        }
     }
 }
 

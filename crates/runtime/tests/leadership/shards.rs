@@ -4,10 +4,10 @@
 use super::managers::{Link, Network, SECOND, TURN, seeds, through};
 use futures::stream;
 use homeostat::{
-    Action, Controller, Manager, client::Tracked, error_policy, manager::Handle,
+    Action, Controller, Manager, client::Tracked, error_policy, manager::Handle, reflector::Store,
     sharding::Sharding, watcher,
 };
-use homeostat_apiserver::ApiServer;
+use homeostat_apiserver::{ApiServer, Config, Verb};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{ConfigMap, Secret},
@@ -107,6 +107,13 @@ fn maps(client: Client) -> Api<ConfigMap> {
 async fn create_objects(server: &ApiServer) -> Vec<String> {
     let mut uids = Vec::new();
     for index in 0..OBJECTS {
+        uids.push(create_object(server, index).await);
+    }
+    uids
+}
+
+/// Creates an object, and gives its uid.
+async fn create_object(server: &ApiServer, index: usize) -> String {
         let map = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(format!("map-{index}")),
@@ -117,9 +124,7 @@ async fn create_objects(server: &ApiServer) -> Vec<String> {
         let map = maps(server.client())
             .create(&PostParams::default(), &map)
             .await;
-        uids.push(map.unwrap().uid().unwrap());
-    }
-    uids
+        map.unwrap().uid().unwrap()
 }
 
 /// A manager whose runs take a while, write, and are asked for again.
@@ -129,7 +134,7 @@ fn manager(
     who: &str,
     takes: u32,
     record: &Arc<Mutex<Record>>,
-) -> Manager {
+) -> (Manager, Store<ConfigMap>) {
     let all = watcher::Config::default;
     let (writing, record) = (client.clone(), Arc::clone(record));
     let name = who.to_owned();
@@ -155,26 +160,30 @@ fn manager(
         }
     };
     let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), all())
-        .owns(Api::<Secret>::all(client.clone()), all())
-        .run(reconcile, error_policy::backoff, Arc::new(()));
-    Manager::new(client)
+        .owns(Api::<Secret>::all(client.clone()), all());
+    let store = controller.store();
+    let controller = controller.run(reconcile, error_policy::backoff, Arc::new(()));
+    let manager = Manager::new(client)
         .add(controller)
         .sharded(Sharding::new(leases, "default", "operator").identity(who))
-        .stop_on(stream::pending())
+        .stop_on(stream::pending());
+    (manager, store)
 }
 
 /// A manager in the runtime of the test.
 struct Member {
     handle: Handle,
+    store: Store<ConfigMap>,
     task: JoinHandle<Result<(), homeostat::manager::Error>>,
 }
 
 impl Member {
     fn start(server: &ApiServer, who: &str, takes: u32, record: &Arc<Mutex<Record>>) -> Self {
         let client = || Tracked::wrap(server.client());
-        let manager = manager(client(), client(), who, takes, record);
+        let (manager, store) = manager(client(), client(), who, takes, record);
         Self {
             handle: manager.handle(),
+            store,
             task: tokio::spawn(manager.run()),
         }
     }
@@ -314,6 +323,68 @@ async fn children_concern_the_member_that_has_the_owner() {
     assert!(record.doubled.is_empty());
 }
 
+// The server selects what a member asks for, where it can.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_selects_sends_each_member_its_share() {
+    for selects in [true, false] {
+        let mut config = Config::default();
+        config.sharded_list_and_watch = selects;
+        let server = ApiServer::builder().config(config).build();
+        let mut uids = Vec::new();
+        for number in 0..60 {
+            uids.push(create_object(&server, number).await);
+        }
+        let record = Arc::<Mutex<Record>>::default();
+        let mut members: Vec<Member> = ["one", "two", "three"]
+            .map(|who| Member::start(&server, who, 0, &record))
+            .into();
+        sleep(20 * SECOND).await;
+        let owned = |member: &Member| uids.iter().filter(|uid| member.owns(uid)).count();
+        let held = |members: &[Member]| -> Vec<usize> {
+            let stores = members.iter().map(|member| &member.store);
+            stores.map(Store::len).collect()
+        };
+        let shares: Vec<usize> = members.iter().map(owned).collect();
+        assert_eq!(shares.iter().sum::<usize>(), 60);
+        let expected = if selects { shares } else { vec![60; 3] };
+        assert_eq!(held(&members), expected);
+        let runs = |record: &Mutex<Record>| record.lock().unwrap().objects.len();
+        assert_eq!(runs(&record), 60);
+        // What comes is sent where it belongs.
+        create_object(&server, 60).await;
+        sleep(Duration::from_millis(100)).await;
+        let all = if selects { 61 } else { 3 * 61 };
+        assert_eq!(held(&members).iter().sum::<usize>(), all);
+        assert_eq!(runs(&record), 61);
+
+        // The shares of those who stay grow, and they list anew for that only where it is of use.
+        let lists = || {
+            let all = server.requests().all();
+            let of_maps = |verb: Verb, resource: &str| verb == Verb::List && resource == "configmaps";
+            let lists = all.iter().filter(|one| of_maps(one.verb, &one.resource));
+            lists.count()
+        };
+        let before = lists();
+        let gone = members.remove(0);
+        gone.handle.stop();
+        gone.task.await.unwrap().unwrap();
+        sleep(20 * SECOND).await;
+        assert_eq!(lists() - before, if selects { 2 } else { 0 });
+        let all = if selects { 61 } else { 2 * 61 };
+        assert_eq!(held(&members).iter().sum::<usize>(), all);
+        let counts = |record: &Mutex<Record>| -> Vec<u64> {
+            let record = record.lock().unwrap();
+            record.objects.values().map(|steps| steps.count).collect()
+        };
+        let before = counts(&record);
+        sleep(10 * SECOND).await;
+        let after = counts(&record);
+        let mut both = before.iter().zip(&after);
+        assert!(both.all(|(before, after)| before < after), "all go on");
+        assert_sound(&record);
+    }
+}
+
 /// A manager in a process of its own.
 struct Replica {
     runtime: Runtime,
@@ -342,7 +413,7 @@ impl Replica {
                 });
                 Tracked::wrap(Client::new(service, "default"))
             };
-            let manager = manager(client(), client(), who, 3, record);
+            let (manager, _) = manager(client(), client(), who, 3, record);
             let handle = manager.handle();
             drop(tokio::spawn(manager.run()));
             handle
@@ -402,7 +473,10 @@ fn meddle(replica: &mut Replica, random: &mut fastrand::Rng) -> bool {
 fn play(seed: u64) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     fastrand::seed(seed);
-    let server = ApiServer::builder().build();
+    let mut config = Config::default();
+    // Half of the servers select.
+    config.sharded_list_and_watch = seed.is_multiple_of(2);
+    let server = ApiServer::builder().config(config).build();
     let record = Arc::<Mutex<Record>>::default();
     let outside = Builder::new_current_thread()
         .enable_time()

@@ -23,6 +23,7 @@ use crate::{
     progress::Progress,
     recovery,
     reflector::{ObjectKey, Reader, Registry, Store, store::Writer},
+    sharding::Shares,
     task::{self, Task},
     watcher::{self, Heard, ListSemantic, Origin},
 };
@@ -70,6 +71,8 @@ struct Key {
     fields: Option<String>,
     any_version: bool,
     managed_fields: bool,
+    /// Whether it is of the objects of this replica only.
+    sharded: bool,
 }
 
 /// A watch, to whoever wants to join it.
@@ -103,6 +106,8 @@ pub(super) struct Joint {
     pub(super) registry: Arc<Registry>,
     /// The watches of the manager, if there is one.
     pub(super) watches: Option<Watches>,
+    /// What belongs to this replica, if there are others that work.
+    pub(super) shares: Option<Shares>,
 }
 
 // === impl Key ===
@@ -120,6 +125,7 @@ impl Key {
             fields: config.field_selector.clone(),
             any_version: config.list_semantic == ListSemantic::Any,
             managed_fields,
+            sharded: false,
         }
     }
 }
@@ -197,7 +203,7 @@ impl Watches {
     {
         let key = Key::of(&api, &config, false);
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, &api, &config);
+        let entry = self.entry(&mut hubs, &key, (&api, &config), None);
         let kept = kept::<K>(entry, &key, &api, &config, dyntype);
         let store = kept.store.clone();
         if kept.pinned.swap(true, Ordering::AcqRel) {
@@ -228,7 +234,10 @@ impl Watches {
             config,
             writer,
         } = primary;
-        let key = Key::of(&api, &config, managed_fields);
+        let key = Key {
+            sharded: joint.shares.is_some(),
+            ..Key::of(&api, &config, managed_fields)
+        };
         let reader = writer.as_reader();
         let covers = Arc::clone(&joint.covers);
         let outbox = Outbox::new();
@@ -240,7 +249,7 @@ impl Watches {
             synced: false,
         };
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, &api, &config);
+        let entry = self.entry(&mut hubs, &key, (&api, &config), joint.shares.as_ref());
         let kept = kept::<K>(entry, &key, &api, &config, reader.dyntype());
         writer.join(&kept.store);
         let store = kept.store.clone();
@@ -291,7 +300,7 @@ impl Watches {
             reader: Arc::new(Reader::of_source(Arc::clone(&joint.registry))),
         };
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, api, config);
+        let entry = self.entry(&mut hubs, &key, (api, config), None);
         let orders = orders::<Child>(entry);
         // Its hub is there as long as the entry.
         let _joined = orders.send(Order::Follow(Box::new(follower)));
@@ -313,8 +322,8 @@ impl Watches {
         &self,
         hubs: &'a mut BTreeMap<Key, Entry>,
         key: &Key,
-        api: &Api<K>,
-        config: &watcher::Config,
+        (api, config): (&Api<K>, &watcher::Config),
+        shares: Option<&Shares>,
     ) -> &'a mut Entry
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -322,7 +331,12 @@ impl Watches {
         hubs.entry(key.clone()).or_insert_with(|| {
             let (sender, orders) = mpsc::unbounded_channel::<Order<K>>();
             let tally = Arc::<Tally>::default();
-            let hub = Hub::new(api.clone(), config.clone(), orders, Arc::clone(&tally));
+            let hub = Hub::new(
+                (api.clone(), config.clone()),
+                shares.cloned(),
+                orders,
+                Arc::clone(&tally),
+            );
             let mut opened = self.0.opened.subscribe();
             let (shared, key) = (Arc::downgrade(&self.0), key.clone());
             let run = async move {
