@@ -60,22 +60,19 @@ impl Shards {
         // A tree as deep as this one may be is walked without recursion.
         let mut waiting = vec![root];
         while let Some(id) = waiting.pop() {
-            match ast.node(id) {
-                Node::Call { function, args, .. } if &**function == OR && args.len() == 2 => {
-                    waiting.extend(args.iter().rev());
-                }
-                Node::Call { function, args, .. } if &**function == "shardRange" => {
-                    calls.push(range(&ast, args)?);
-                }
-                Node::Call { function, .. } => {
+            let node = ast.node(id);
+            let Node::Call { function, args, .. } = node else {
+                return Err(format!(
+                    "unexpected expression kind {}; expected shardRange() call or || operator",
+                    kind(node)
+                ));
+            };
+            match (&**function, args.len()) {
+                (OR, 2) => waiting.extend(args.iter().rev()),
+                ("shardRange", _) => calls.push(range(&ast, args)?),
+                (other, _) => {
                     return Err(format!(
-                        "unsupported function {function:?}; only shardRange() and || are allowed"
-                    ));
-                }
-                other => {
-                    return Err(format!(
-                        "unexpected expression kind {}; expected shardRange() call or || operator",
-                        kind(other)
+                        "unsupported function {other:?}; only shardRange() and || are allowed"
                     ));
                 }
             }
@@ -166,36 +163,31 @@ fn range(ast: &Ast, args: &[NodeId]) -> Result<(Field, Range), String> {
 fn path(ast: &Ast, mut id: NodeId) -> Result<String, String> {
     let mut names = Vec::new();
     loop {
-        match ast.node(id) {
-            Node::Ident(name) => {
-                names.push(&**name);
-                names.reverse();
-                return Ok(names.join("."));
-            }
-            Node::Select { operand, field, .. } => {
-                names.push(&**field);
-                id = *operand;
-            }
-            other => {
-                return Err(format!(
-                    "expected field path (e.g. object.metadata.uid), got expression kind {}",
-                    kind(other)
-                ));
-            }
+        let node = ast.node(id);
+        if let Node::Ident(name) = node {
+            names.push(&**name);
+            names.reverse();
+            return Ok(names.join("."));
         }
+        let Node::Select { operand, field, .. } = node else {
+            return Err(format!(
+                "expected field path (e.g. object.metadata.uid), got expression kind {}",
+                kind(node)
+            ));
+        };
+        names.push(&**field);
+        id = *operand;
     }
 }
 
 /// A bound of a range, as it is written.
 fn bound(ast: &Ast, id: NodeId, name: &str) -> Result<String, String> {
-    let literal = match ast.node(id) {
-        Node::Literal(literal) => literal,
-        other => {
-            return Err(format!(
-                "{name} must be a string literal (e.g. '0xff'), got expression kind {}",
-                kind(other)
-            ));
-        }
+    let node = ast.node(id);
+    let Node::Literal(literal) = node else {
+        return Err(format!(
+            "{name} must be a string literal (e.g. '0xff'), got expression kind {}",
+            kind(node)
+        ));
     };
     let Literal::Text(text) = literal else {
         return Err(format!(
@@ -295,10 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn what_is_wrong_with_a_bound_is_said() {
         let uid = "object.metadata.uid";
-        let full = "'0x0000000000000000', '0x8000000000000000'";
-        for (text, why) in [
+        assert_said(&[
             (" ".to_owned(), "empty shard selector is not allowed"),
             (
                 format!("shardRange({uid}, '0x0', '0x8000000000000000')"),
@@ -336,6 +327,14 @@ mod tests {
                 format!("shardRange({uid}, '0x8000000000000000', '0x0000000000000000')"),
                 "must be less than end",
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_rest_is_said() {
+        let uid = "object.metadata.uid";
+        let full = "'0x0000000000000000', '0x8000000000000000'";
+        assert_said(&[
             (
                 format!("shardRange({uid}, 0, 8)"),
                 "must be a string literal, got int64",
@@ -372,8 +371,12 @@ mod tests {
             ),
             ("object".into(), "unexpected expression kind 3"),
             ("shardRange(".into(), "CEL parse error"),
-        ] {
-            let said = Shards::parse(&text).map(|_| ()).unwrap_err();
+        ]);
+    }
+
+    fn assert_said(wrong: &[(String, &str)]) {
+        for (text, why) in wrong {
+            let said = Shards::parse(text).map(|_| ()).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
     }

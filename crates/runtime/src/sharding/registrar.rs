@@ -162,9 +162,9 @@ impl Registrar {
                 None => std::future::pending().await,
             }
         };
-        let (releases, ledger) = (self.releases, &self.ledger);
+        let (awaited, ledger) = (self.releases, &self.ledger);
         let released = async {
-            match releases {
+            match awaited {
                 Some(view) => {
                     ledger.released(view).await;
                     view

@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 use std::{
@@ -114,17 +114,17 @@ async fn create_objects(server: &ApiServer) -> Vec<String> {
 
 /// Creates an object, and gives its uid.
 async fn create_object(server: &ApiServer, index: usize) -> String {
-        let map = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(format!("map-{index}")),
-                ..ObjectMeta::default()
-            },
-            ..ConfigMap::default()
-        };
-        let map = maps(server.client())
-            .create(&PostParams::default(), &map)
-            .await;
-        map.unwrap().uid().unwrap()
+    let map = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(format!("map-{index}")),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    };
+    let map = maps(server.client())
+        .create(&PostParams::default(), &map)
+        .await;
+    map.unwrap().uid().unwrap()
 }
 
 /// A manager whose runs take a while, write, and are asked for again.
@@ -252,7 +252,7 @@ async fn objects_are_divided_and_only_those_move_that_have_to() {
     assert_sound(&record);
     sleep(60 * SECOND).await;
     let leases: Api<Lease> = Api::namespaced(server.client(), "default");
-    let leases = leases.list(&Default::default()).await.unwrap();
+    let leases = leases.list(&ListParams::default()).await.unwrap();
     assert_eq!(
         leases.items.len(),
         1,
@@ -280,7 +280,7 @@ async fn a_run_that_takes_too_long_is_cancelled_when_its_object_moves() {
     sleep(20 * SECOND).await;
     assert_eq!(owners(&members, &uids), [1; OBJECTS]);
     let ended = maps(server.client())
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap();
     let by_second = ended
@@ -360,7 +360,8 @@ async fn a_server_that_selects_sends_each_member_its_share() {
         // The shares of those who stay grow, and they list anew for that only where it is of use.
         let lists = || {
             let all = server.requests().all();
-            let of_maps = |verb: Verb, resource: &str| verb == Verb::List && resource == "configmaps";
+            let of_maps =
+                |verb: Verb, resource: &str| verb == Verb::List && resource == "configmaps";
             let lists = all.iter().filter(|one| of_maps(one.verb, &one.resource));
             lists.count()
         };
@@ -470,6 +471,10 @@ fn meddle(replica: &mut Replica, random: &mut fastrand::Rng) -> bool {
 }
 
 /// Plays a world, and says how often objects have moved.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one world from its beginning to its end"
+)]
 fn play(seed: u64) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     fastrand::seed(seed);

@@ -60,7 +60,7 @@ fn ranges_are_what_is_owned() {
     let share = Share::new(Slots::default(), 1, "b", ["a", "b", "c"]);
     let ranges = share.ranges();
     for slot in 0..1024_u64 {
-        let hash = slot << 54 | 77;
+        let hash = slot << 54 | 0xff;
         let inside = ranges
             .iter()
             .any(|range| (range.start..=range.last).contains(&hash));

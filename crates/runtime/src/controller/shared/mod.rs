@@ -338,16 +338,16 @@ impl Watches {
                 Arc::clone(&tally),
             );
             let mut opened = self.0.opened.subscribe();
-            let (shared, key) = (Arc::downgrade(&self.0), key.clone());
+            let (all, key) = (Arc::downgrade(&self.0), key.clone());
             let run = async move {
                 if opened.wait_for(|opened| *opened).await.is_err() {
                     return;
                 }
                 hub.run(move |nobody_follows| {
-                    let Some(shared) = shared.upgrade() else {
+                    let Some(all) = all.upgrade() else {
                         return true;
                     };
-                    let mut hubs = shared.hubs();
+                    let mut hubs = all.hubs();
                     nobody_follows() && {
                         // The task that is dropped with it is this one, which ends by itself right now.
                         hubs.remove(&key);
