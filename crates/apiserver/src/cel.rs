@@ -18,7 +18,7 @@ mod lexer;
 mod library;
 mod names;
 mod operators;
-mod parser;
+pub(crate) mod parser;
 pub(crate) mod program;
 mod semver;
 mod source;

@@ -38,6 +38,14 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// How many requests the log keeps; the oldest go first. 100,000: all of a test's.
     pub max_logged_requests: usize,
+    /// Whether lists and watches take `shardSelector`, as kube-apiserver 1.36 does behind its gate `ShardedListAndWatch`
+    /// (KEP-5866): ranges of the FNV-1a hash of `object.metadata.uid` or `object.metadata.namespace`. A list says in
+    /// `metadata.shardInfo` that it did. False, as in kube-apiserver, which then ignores the parameter.
+    ///
+    /// The grammar, the hash and the answers are those of Kubernetes' source and of its tests. What they do not tell is which
+    /// status an invalid selector is answered with (here it is 400), and whether a streamed list says anything of shards (here
+    /// it does not).
+    pub sharded_list_and_watch: bool,
 }
 
 impl Default for Config {
@@ -55,6 +63,7 @@ impl Default for Config {
             event_lifetime: Duration::from_secs(60 * 60),
             shutdown_grace: Duration::from_secs(5),
             max_logged_requests: 100_000,
+            sharded_list_and_watch: false,
         }
     }
 }

@@ -28,6 +28,7 @@ mod rights;
 mod scale;
 mod selector;
 mod services;
+mod shards;
 mod update;
 mod view;
 mod warnings;

@@ -1,7 +1,7 @@
 //! Answers of the API machinery that its source tells and no recording holds, request by request.
 
 use bytes::Bytes;
-use homeostat_apiserver::ApiServer;
+use homeostat_apiserver::{ApiServer, Config};
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
@@ -302,5 +302,74 @@ async fn the_status_of_a_pod_leaves_its_owners_alone() -> Outcome {
         (200, &json!("Running"))
     );
     assert_eq!(changed["metadata"]["ownerReferences"], Value::Null);
+    Ok(())
+}
+
+// The tests of Kubernetes: test/integration/apiserver, TestShardedList and its neighbours.
+#[tokio::test]
+async fn lists_and_watches_take_shards_behind_their_gate() -> Outcome {
+    let first = "shardRange%28object.metadata.uid%2C%20%270x0000000000000000%27%2C%20%270x8000000000000000%27%29";
+    let second = "shardRange(object.metadata.uid,'0x8000000000000000','0x10000000000000000')";
+    let second = second.replace('\'', "%27");
+    let create = async |desk: &Desk| -> Outcome {
+        for number in 0..40 {
+            let name = format!("map-{number}");
+            let map = json!({ "metadata": { "name": name } });
+            let (code, ..) = desk.send("POST", MAPS, map).await?;
+            assert_eq!(code, 201);
+        }
+        Ok(())
+    };
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().into_iter().flatten();
+        items
+            .filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned))
+            .collect()
+    };
+    // Without the gate the parameter is ignored, whatever it says.
+    let desk = Desk::new();
+    create(&desk).await?;
+    for selector in [first, "nonsense"] {
+        let path = format!("{MAPS}?shardSelector={selector}");
+        let (code, _, list) = desk.send("GET", &path, Value::Null).await?;
+        assert_eq!((code, names(&list).len() >= 40), (200, true));
+        assert_eq!(list["metadata"].get("shardInfo"), None);
+    }
+
+    let mut config = Config::default();
+    config.sharded_list_and_watch = true;
+    let desk = Desk(ApiServer::builder().config(config).build());
+    create(&desk).await?;
+    let mut all = Vec::new();
+    for selector in [first, &second] {
+        let path = format!("{MAPS}?shardSelector={selector}");
+        let (code, _, list) = desk.send("GET", &path, Value::Null).await?;
+        assert_eq!(code, 200);
+        let told = list["metadata"]["shardInfo"]["selector"].as_str();
+        assert!(told.is_some_and(|told| told.starts_with("shardRange(object.metadata.uid,")));
+        assert!(names(&list).len() > 5, "{list}");
+        all.extend(names(&list));
+        // Pages are of the same part, and nobody knows how many remain.
+        let (_, _, page) = desk
+            .send("GET", &format!("{path}&limit=2"), Value::Null)
+            .await?;
+        assert_eq!(names(&page), names(&list)[..2]);
+        assert_eq!(page["metadata"].get("remainingItemCount"), None);
+        // A deletion of the collection is, too.
+        let (code, ..) = desk.send("DELETE", &path, json!({})).await?;
+        assert_eq!(code, 200);
+        let (_, _, list) = desk.send("GET", &path, Value::Null).await?;
+        assert_eq!(names(&list), Vec::<String>::new());
+    }
+    all.sort();
+    all.dedup();
+    assert!(all.len() >= 40, "each object is in one of the parts");
+    let path = format!("{MAPS}?shardSelector=shardRange(object.metadata.uid,1,2)");
+    let (code, _, status) = desk.send("GET", &path, Value::Null).await?;
+    assert_eq!(code, 400);
+    assert_eq!(
+        status["message"],
+        "invalid shardSelector: hexStart must be a string literal, got int64"
+    );
     Ok(())
 }

@@ -12,6 +12,7 @@ pub mod outage;
 pub mod queue;
 pub mod readable;
 pub mod series;
+pub mod shard;
 pub mod telling;
 pub mod time;
 pub mod unseen;

@@ -46,6 +46,8 @@ mod lease;
 pub use self::elector::Elector;
 pub use homeostat_core::lease::{Config, InvalidConfig, Loss};
 
+pub(crate) use self::lease::unique_identity;
+
 use crate::term::Term;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
@@ -109,7 +111,7 @@ impl LeaderElection {
         Self {
             leases: Api::namespaced(client, namespace),
             name: name.into(),
-            identity: lease::unique_identity(),
+            identity: unique_identity(),
             config: Config::default(),
         }
     }

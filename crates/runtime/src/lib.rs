@@ -94,6 +94,7 @@ mod recovery;
 pub mod reflector;
 mod scan;
 pub mod scheduler;
+pub mod sharding;
 mod signal;
 pub mod status;
 mod target;

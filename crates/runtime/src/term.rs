@@ -17,6 +17,17 @@ pub(crate) struct Term {
     number: Arc<AtomicU64>,
 }
 
+/// What those may do that are bound to a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Others work: what runs is cancelled. Caches are kept up to date in any case.
+    Standby,
+    /// They work.
+    Work,
+    /// They start nothing more, and let runs end.
+    Yield,
+}
+
 /// Lets work go on in the term in which it has begun, and in no other.
 #[derive(Debug, Clone)]
 pub(crate) struct Fence {

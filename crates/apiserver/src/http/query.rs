@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::access::Requester;
+use crate::config::Config;
 use crate::registry::{
     DeleteOptions, FieldValidation, ListOptions, Selection, VersionMatch, WriteOptions,
 };
@@ -67,15 +68,24 @@ impl Query {
     }
 
     /// The options of a list or watch.
-    pub(crate) fn list_options(&self, resource: &Resource) -> Result<ListOptions, Status> {
+    ///
+    /// A server that does not shard ignores what it is asked for of that.
+    pub(crate) fn list_options(
+        &self,
+        resource: &Resource,
+        config: &Config,
+    ) -> Result<ListOptions, Status> {
         let limit = self.number("limit")?.unwrap_or_default();
         let timeout = self.number("timeoutSeconds")?;
+        let (labels, fields) = (self.get("labelSelector"), self.get("fieldSelector"));
+        let mut selection = Selection::parse(resource, labels, fields)?;
+        if config.sharded_list_and_watch
+            && let Some(shards) = self.values("shardSelector").next()
+        {
+            selection.of_shards(shards)?;
+        }
         Ok(ListOptions {
-            selection: Selection::parse(
-                resource,
-                self.get("labelSelector"),
-                self.get("fieldSelector"),
-            )?,
+            selection,
             limit: usize::try_from(limit).unwrap_or(0),
             continue_token: self.get("continue").to_owned(),
             resource_version: self.get("resourceVersion").to_owned(),

@@ -206,7 +206,7 @@ fn open_watch(
     presentation: Presentation,
 ) -> Result<Answer, Status> {
     let mut target = target;
-    let mut options = request.query.list_options(&target.resource)?;
+    let mut options = request.query.list_options(&target.resource, &core.config)?;
     // The old path of an object's watch.
     if !target.name.is_empty() {
         options
@@ -241,7 +241,7 @@ async fn list(
     request: &Incoming,
     presentation: Presentation,
 ) -> Result<Answer, Status> {
-    let options = request.query.list_options(&target.resource)?;
+    let options = request.query.list_options(&target.resource, &core.config)?;
     options.check_list()?;
     if options.continue_token.is_empty() {
         let (ListWant::NotOlderThan(version) | ListWant::Exact(version)) = options.want()?;
@@ -503,7 +503,7 @@ fn carry_out(
         Verb::DeleteCollection => {
             let body = body::delete_options(&core.config, request)?;
             let options = request.query.delete_options(body.as_ref())?;
-            let list = request.query.list_options(resource)?;
+            let list = request.query.list_options(resource, &core.config)?;
             return registry
                 .delete_collection(target, &list, &options)
                 .map(Written::List);

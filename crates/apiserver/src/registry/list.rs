@@ -47,6 +47,8 @@ pub(crate) struct Page {
     revision: u64,
     next: Option<String>,
     remaining: Option<usize>,
+    /// The shards that it is of, if not of all.
+    shards: Option<String>,
 }
 
 /// Where a page starts and which state it shows.
@@ -264,6 +266,7 @@ impl Registry {
             revision: start.shown,
             next,
             remaining,
+            shards: options.selection.shards().map(str::to_owned),
         })
     }
 
@@ -390,6 +393,7 @@ impl Page {
             revision,
             next,
             remaining,
+            shards,
         } = self;
         let mut metadata = json!({ "resourceVersion": revision.to_string() });
         if let Some(remaining) = remaining {
@@ -400,6 +404,9 @@ impl Page {
             // Lists of custom resources always have the member.
             None if resource.is_custom() => metadata["continue"] = json!(""),
             None => {}
+        }
+        if let Some(shards) = shards {
+            metadata["shardInfo"] = json!({ "selector": shards });
         }
         metadata
     }

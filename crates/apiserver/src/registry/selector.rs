@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::shards::Shards;
 use crate::object;
 use crate::resource::Resource;
 use crate::status::Status;
@@ -12,6 +13,7 @@ use crate::storage::Object;
 pub(crate) struct Selection {
     labels: Vec<LabelTerm>,
     fields: Vec<FieldTerm>,
+    shards: Option<Shards>,
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +55,28 @@ impl Selection {
                 return Err(unsupported(resource, &term.path));
             }
         }
-        Ok(Self { labels, fields })
+        Ok(Self {
+            labels,
+            fields,
+            shards: None,
+        })
+    }
+
+    /// Leaves out what does not belong to these shards.
+    ///
+    /// # Errors
+    ///
+    /// 400 for what cannot be parsed.
+    pub(crate) fn of_shards(&mut self, text: &str) -> Result<(), Status> {
+        let shards = Shards::parse(text);
+        let why = |why| format!("invalid shardSelector: {why}");
+        self.shards = Some(shards.map_err(why).map_err(Status::bad_request)?);
+        Ok(())
+    }
+
+    /// The shards that are left, as the client named them.
+    pub(crate) fn shards(&self) -> Option<&str> {
+        self.shards.as_ref().map(Shards::text)
     }
 
     /// Leaves out objects of other names.
@@ -68,7 +91,7 @@ impl Selection {
 
     /// Whether nothing is left out.
     pub(crate) fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.shards.is_none()
     }
 
     /// Whether an object is selected. It is not decoded where all are.
@@ -77,7 +100,9 @@ impl Selection {
     }
 
     pub(crate) fn matches(&self, resource: &Resource, object: &Value) -> bool {
-        self.labels.iter().all(|term| term.matches(object))
+        let shards = self.shards.as_ref();
+        shards.is_none_or(|shards| shards.take(object))
+            && self.labels.iter().all(|term| term.matches(object))
             && self.fields.iter().all(|term| {
                 let value = field(resource, object, &term.path);
                 (value == term.value) == term.equal

@@ -56,6 +56,8 @@ pub(crate) struct Run {
     followed: AtomicBool,
     /// What its writes are bound to.
     fence: Option<Fence>,
+    /// Whether it may write no more in any case.
+    revoked: AtomicBool,
     /// Where its requests are counted.
     traffic: Option<Arc<Traffic>>,
     /// Each once.
@@ -257,10 +259,16 @@ impl Run {
 
     /// Fails if it is bound to a term of leadership that is over.
     pub(super) fn check_term(&self) -> Result<(), Barred> {
+        let revoked = self.revoked.load(Relaxed);
         match &self.fence {
-            Some(fence) if !fence.holds() => Err(Barred::Deposed(Deposed::new())),
+            Some(fence) if revoked || !fence.holds() => Err(Barred::Deposed(Deposed::new())),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Lets it write no more: its object is for another replica.
+    pub(crate) fn revoke(&self) {
+        self.revoked.store(true, Relaxed);
     }
 
     pub(super) fn traffic(&self) -> Option<&Arc<Traffic>> {

@@ -13,6 +13,7 @@ mod loops;
 mod reads;
 mod runs;
 mod server;
+mod share;
 mod spans;
 mod triggers;
 mod writes;
@@ -23,6 +24,7 @@ use self::{
     life::Life,
     loops::Loops,
     reads::Reads,
+    share::Moved,
     spans::Events,
     triggers::{Baseline, Told},
     writes::Writes,
@@ -169,6 +171,7 @@ where
     spawn: S,
     runs: FuturesUnordered<Running<S::Handle>>,
     running: BTreeMap<ObjectKey, Active<K>>,
+    moved: Moved,
     failing: Failing,
     results: VecDeque<Item<K, Fut::Error, Q>>,
     /// Where runs have left what is sent later.
@@ -230,6 +233,8 @@ enum Event<E, Q> {
     WaitIsLong,
     /// The manager wants something else.
     DutyChanged,
+    /// The time is over of runs whose objects have moved.
+    HandOver,
 }
 
 // === impl Running ===
@@ -303,6 +308,7 @@ where
             spawn,
             runs: FuturesUnordered::new(),
             running: BTreeMap::new(),
+            moved: Moved::default(),
             failing: Failing::default(),
             results: VecDeque::new(),
             outboxes,
@@ -417,6 +423,7 @@ where
             }
         }
         let (wake, deadline) = (self.instant(self.wake), self.instant(self.deadline));
+        let (moved, moved_until) = (self.moved.until.is_some(), self.instant(self.moved.until));
         let (waits, long) = (self.life.next().is_some(), self.instant(self.life.next()));
         let intake = async {
             match &mut self.intake {
@@ -439,6 +446,7 @@ where
             () = duty => Event::DutyChanged,
             Some((key, completion)) = self.runs.next() => Event::Finished(key, completion),
             () = sleep_until(wake), if self.wake.is_some() => Event::Woken,
+            () = sleep_until(moved_until), if moved => Event::HandOver,
             () = sleep_until(deadline), if self.deadline.is_some() => Event::Overdue,
             Some(signals) = intake => signals.map_or(Event::SourcesEnded, Event::Signals),
             // What the cache told is taken in before, so that it leads to one run with the wait's end.
@@ -470,6 +478,7 @@ where
             }
             Event::WaitIsLong => self.tell_waiting(),
             Event::DutyChanged => self.take_up_duty(),
+            Event::HandOver => self.cancel_moved(),
             Event::Stop(Stop::Gracefully) => {
                 self.tell_stopping(false);
                 self.close();

@@ -85,7 +85,7 @@ pub(crate) use self::{
     shared::Tallied,
 };
 pub(crate) use self::{
-    service::{About, Duty, Leading, Stage, Surroundings, managed},
+    service::{About, Leading, Stage, Surroundings, managed},
     shared::Watches,
 };
 

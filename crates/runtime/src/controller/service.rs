@@ -4,7 +4,10 @@ use super::{
     counts::Counts, desk::Asker, history::Histories, meter::Meter, readiness::Readiness,
     shared::Watches,
 };
-use crate::term::{Fence, Term};
+use crate::{
+    sharding::{Account, Open},
+    term::{Duty, Fence, Term},
+};
 use futures::{FutureExt, Stream, StreamExt, stream};
 use std::sync::{Arc, OnceLock};
 #[cfg(feature = "metrics")]
@@ -22,17 +25,6 @@ pub(crate) fn managed<F: Future>(
     future: F,
 ) -> TaskLocalFuture<Surroundings, F> {
     SURROUNDINGS.scope(surroundings, future)
-}
-
-/// Whether a controller may reconcile. Its caches are kept up to date in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Duty {
-    /// Another replica leads: what runs is cancelled.
-    Standby,
-    /// It reconciles.
-    Work,
-    /// It starts nothing more, and lets runs end.
-    Yield,
 }
 
 /// How a controller is told to stop.
@@ -84,6 +76,8 @@ pub(crate) struct Leading {
     pub(crate) duty: watch::Receiver<Duty>,
     /// How many runs there are in all controllers that are bound to it.
     pub(crate) running: watch::Sender<usize>,
+    /// What it has to know of its share, if there are other replicas that work.
+    pub(crate) account: Option<Account>,
 }
 
 /// What a manager wants of one controller, and what it is told.
@@ -93,6 +87,7 @@ pub(super) struct Service {
     heard: Duty,
     /// How many runs the manager knows of.
     told: usize,
+    share: Option<Open>,
 }
 
 // === impl About ===
@@ -166,6 +161,7 @@ impl Surroundings {
 impl Service {
     pub(super) fn new(leading: Leading) -> Self {
         Self {
+            share: leading.account.clone().map(Account::open),
             leading,
             heard: Duty::Standby,
             told: 0,
@@ -182,14 +178,39 @@ impl Service {
         self.leading.term.fence()
     }
 
-    /// Completes when something else is wanted than what was last [heard](Self::hear).
+    /// Completes when something else is wanted than what was last [heard](Self::hear), or the share is another one.
     pub(super) async fn changed(&mut self) {
         let heard = self.heard;
-        let changed = self.leading.duty.wait_for(|duty| *duty != heard);
-        if changed.await.is_err() {
-            // The manager is gone, and this ends with it.
-            std::future::pending::<()>().await;
+        let duty = &mut self.leading.duty;
+        let changed = async {
+            if duty.wait_for(|duty| *duty != heard).await.is_err() {
+                // The manager is gone, and this ends with it.
+                std::future::pending::<()>().await;
+            }
+        };
+        match &mut self.share {
+            None => changed.await,
+            Some(share) => tokio::select! {
+                () = share.changed() => {}
+                () = changed => {}
+            },
         }
+    }
+
+    /// What is known of the replica's share, if there are others that work.
+    pub(super) fn share(&mut self) -> Option<&mut Open> {
+        self.share.as_mut()
+    }
+
+    /// Whether there may be other replicas that work.
+    pub(super) fn shares(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// Whether the object with this uid is for this replica.
+    pub(super) fn owns(&self, uid: Option<&str>) -> bool {
+        let share = self.share.as_ref();
+        share.is_none_or(|share| share.owns(uid.unwrap_or_default()))
     }
 
     /// What was wanted before, and what is wanted now.

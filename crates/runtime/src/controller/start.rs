@@ -10,7 +10,7 @@ use super::{
     service::{About, Service, Surroundings},
     shared::{Joint, Watches},
 };
-use crate::reflector::Registry;
+use crate::{reflector::Registry, sharding::Account};
 use futures::StreamExt;
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,10 @@ where
         let watches = surroundings.as_ref().map(|one| one.watches.clone());
         let back: Arc<Notify> = watches.as_ref().map(Watches::back).unwrap_or_default();
         let registry = Arc::<Registry>::default();
+        let leading = surroundings.as_ref().and_then(|one| one.leading.as_ref());
+        let account = leading.and_then(|leading| leading.account.as_ref());
         let joint = Joint {
+            shares: account.map(Account::shares),
             covers: Arc::clone(&covers),
             registry: Arc::clone(&registry),
             watches,

@@ -20,7 +20,7 @@ pub(super) struct Record {
 }
 
 /// A name that no other life of a program has: the program's name, the host's, which is the pod's, and a random part.
-pub(super) fn unique_identity() -> String {
+pub(crate) fn unique_identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_default();
     let (program, random) = (identity(), fastrand::u64(..));
     if host.is_empty() {

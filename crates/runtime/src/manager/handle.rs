@@ -6,9 +6,11 @@ use super::{
     unit::Role,
 };
 use crate::{
-    controller::{About, Duty, Watches},
+    controller::{About, Watches},
     leadership::Leadership,
     reflector::Store,
+    sharding::Membership,
+    term::Duty,
     watcher,
 };
 use kube::{Api, Client, Resource};
@@ -31,6 +33,8 @@ pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) commands: mpsc::UnboundedSender<Command>,
     pub(super) leadership: OnceLock<Leadership>,
+    /// What this replica has to do with others that work as well.
+    pub(super) membership: OnceLock<Membership>,
     /// What those that are bound to leadership may do.
     pub(super) duty: watch::Sender<Duty>,
     /// How many runs and tasks there are that are bound to leadership.
@@ -69,6 +73,7 @@ impl Shared {
             client,
             commands,
             leadership: OnceLock::new(),
+            membership: OnceLock::new(),
             duty: watch::Sender::new(Duty::Standby),
             busy: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
@@ -96,7 +101,10 @@ impl Shared {
 
     fn status(&self) -> Status {
         let leads = *self.duty.borrow() == Duty::Work;
-        let units: Vec<UnitStatus> = self.units().values().map(|one| one.status(leads)).collect();
+        let membership = self.membership.get();
+        let runs = membership.map_or(leads, Membership::runs);
+        let status = |one: &Known| one.status(if one.is_controller { runs } else { leads });
+        let units: Vec<UnitStatus> = self.units().values().map(status).collect();
         let stopping = *self.stopping.borrow();
         let reasons = |unit: &UnitStatus| {
             let name = unit.name.clone();
@@ -115,6 +123,7 @@ impl Shared {
             waits_for,
             units,
             leadership: self.leadership.get().map(Leadership::status),
+            sharding: membership.map(Membership::status),
             watches: self.watches.labels(),
             stopping,
         }
@@ -182,6 +191,13 @@ impl Handle {
     #[must_use]
     pub fn leadership(&self) -> Option<Leadership> {
         self.0.leadership.get().cloned()
+    }
+
+    /// What this replica has to do with its group; `None` without [sharding](super::Manager::sharded), and before the
+    /// manager runs.
+    #[must_use]
+    pub fn membership(&self) -> Option<Membership> {
+        self.0.membership.get().cloned()
     }
 
     /// Where the manager's [server](super::Server) listens, once it does.

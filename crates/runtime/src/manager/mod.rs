@@ -32,7 +32,7 @@ use self::{
     handle::{Command, Shared},
     run::Running,
 };
-use crate::{leadership::LeaderElection, reflector::Store, signal, watcher};
+use crate::{leadership::LeaderElection, reflector::Store, sharding::Sharding, signal, watcher};
 use futures::{Stream, StreamExt, stream::BoxStream};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -124,6 +124,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
 ///   warm. When leadership is lost, runs are cancelled at their next `await`, before another replica may start, and
 ///   what they would still write through a [tracked client](crate::client) is refused
 ///   ([`client::Deposed`](crate::client::Deposed)).
+/// - **With [`sharded`](Self::sharded) each object is reconciled by one of several replicas**, which divide them among each
+///   other. When replicas come and go, only the objects move that have to: see [`sharding`](crate::sharding).
 /// - **The end is orderly**: see [`run`](Self::run) and [`STEPS`].
 ///
 /// # Assumptions
@@ -142,6 +144,7 @@ pub struct Manager {
     commands: mpsc::UnboundedReceiver<Command>,
     units: Vec<Unit>,
     election: Option<LeaderElection>,
+    sharding: Option<Sharding>,
     shutdown_timeout: Duration,
     stops: Option<BoxStream<'static, ()>>,
     #[cfg(feature = "server")]
@@ -186,6 +189,7 @@ impl Manager {
             commands,
             units: Vec::new(),
             election: None,
+            sharding: None,
             shutdown_timeout: SHUTDOWN_TIMEOUT,
             stops: None,
             #[cfg(feature = "server")]
@@ -219,6 +223,18 @@ impl Manager {
     /// [`LeaderElection::try_default`] makes one.
     pub fn leader_election(mut self, election: LeaderElection) -> Self {
         self.election = Some(election);
+        self
+    }
+
+    /// Lets several replicas work, and divides the objects of the controllers among them: see [`sharding`](crate::sharding).
+    ///
+    /// A controller that works [on every replica](Unit::on_every_replica) reconciles all objects on each. Tasks are not
+    /// divided: with [`leader_election`](Self::leader_election) as well they run on one replica, and the controllers on all.
+    ///
+    /// Use a client of its own for the leases, so that a busy client cannot cost the share:
+    /// [`Sharding::try_default`] makes one.
+    pub fn sharded(mut self, sharding: Sharding) -> Self {
+        self.sharding = Some(sharding);
         self
     }
 
@@ -293,6 +309,7 @@ impl Manager {
             commands,
             units,
             election,
+            sharding,
             shutdown_timeout,
             stops,
             #[cfg(feature = "server")]
@@ -311,7 +328,8 @@ impl Manager {
             }
         };
         let stops = stops.unwrap_or_else(|| signal::all().boxed());
-        let running = Running::new(shared, commands, election, shutdown_timeout, stops);
+        let groups = (election, sharding);
+        let running = Running::new(shared, commands, groups, shutdown_timeout, stops);
         running.run(units).await
     }
 }
@@ -321,6 +339,7 @@ impl Debug for Manager {
         f.debug_struct("Manager")
             .field("units", &self.units)
             .field("election", &self.election)
+            .field("sharding", &self.sharding)
             .field("shutdown_timeout", &self.shutdown_timeout)
             .finish_non_exhaustive()
     }

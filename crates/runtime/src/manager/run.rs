@@ -1,5 +1,7 @@
 //! The life of a manager: start, changes while it runs, and end.
 
+mod groups;
+
 use super::{
     Error,
     handle::{Command, Known, Shared},
@@ -9,9 +11,11 @@ use super::{
 };
 use crate::{
     client,
-    controller::{Duty, Leading, Stage, Surroundings},
+    controller::{Stage, Surroundings},
     leadership::{LeaderElection, Leadership},
+    sharding::Sharding,
     task::{self, Completion, Guarded},
+    term::Duty,
 };
 use futures::{
     FutureExt, StreamExt,
@@ -37,6 +41,7 @@ pub(super) struct Running {
     shared: Arc<Shared>,
     commands: mpsc::UnboundedReceiver<Command>,
     election: Option<LeaderElection>,
+    sharding: Option<Sharding>,
     shutdown_timeout: Duration,
     stops: BoxStream<'static, ()>,
     next_id: u64,
@@ -44,6 +49,8 @@ pub(super) struct Running {
     ended: FuturesUnordered<BoxFuture<'static, (u64, End)>>,
     /// The election, while it goes on.
     elector: Option<task::Task<()>>,
+    /// The membership in a group that shares the objects, while it goes on.
+    registrar: Option<task::Task<()>>,
     /// Until when those that make room for another replica have time.
     yields_until: Option<Instant>,
     overdue: Vec<String>,
@@ -79,7 +86,7 @@ impl Running {
     pub(super) fn new(
         shared: Arc<Shared>,
         commands: mpsc::UnboundedReceiver<Command>,
-        election: Option<LeaderElection>,
+        (election, sharding): (Option<LeaderElection>, Option<Sharding>),
         shutdown_timeout: Duration,
         stops: BoxStream<'static, ()>,
     ) -> Self {
@@ -87,12 +94,14 @@ impl Running {
             shared,
             commands,
             election,
+            sharding,
             shutdown_timeout,
             stops,
             next_id: 0,
             live: BTreeMap::new(),
             ended: FuturesUnordered::new(),
             elector: None,
+            registrar: None,
             yields_until: None,
             overdue: Vec::new(),
         }
@@ -116,7 +125,10 @@ impl Running {
     async fn start(&mut self, what: What, units: &mut [Option<Unit>]) {
         match what {
             What::Servers => drop(self.start_all(units, |unit| unit.role == Role::Server)),
-            What::Election => self.start_election(),
+            What::Election => {
+                self.start_election();
+                self.start_sharding();
+            }
             What::Controllers => {
                 let is_controller = |unit: &Unit| matches!(unit.body, Body::Controller(_));
                 // Equal watches are found when all have said what they watch.
@@ -144,19 +156,6 @@ impl Running {
             .collect()
     }
 
-    fn start_election(&mut self) {
-        match self.election.take() {
-            None => drop(self.shared.duty.send_replace(Duty::Work)),
-            Some(election) => {
-                let (leadership, elector) = election.start();
-                let traffic = Arc::clone(self.shared.watches.traffic());
-                self.elector = Some(task::start(client::counted(traffic, elector.run())));
-                // It is set once, here.
-                let _set = self.shared.leadership.set(leadership);
-            }
-        }
-    }
-
     fn start_one(&mut self, unit: Unit) -> oneshot::Receiver<()> {
         let Unit { name, role, body } = unit;
         let id = self.next_id;
@@ -174,16 +173,8 @@ impl Running {
         };
         self.shared.units().insert(id, known);
         let (stage, seen) = watch::channel(Stage::Run);
-        let leadership = self
-            .shared
-            .leadership
-            .get()
-            .filter(|_| role == Role::Leader);
-        let leading = leadership.map(|leadership| Leading {
-            term: leadership.term().clone(),
-            duty: self.shared.duty.subscribe(),
-            running: self.shared.busy.clone(),
-        });
+        let leading = (role == Role::Leader).then(|| self.leading(is_controller));
+        let leading = leading.flatten();
         let (tell, joined) = oneshot::channel();
         let worker = Worker {
             id,
@@ -375,6 +366,9 @@ impl Running {
             // From here on it is not taken anew, and given up when nothing runs any more.
             leadership.stop();
         }
+        if let Some(membership) = self.shared.membership.get() {
+            membership.stop();
+        }
         for step in STEPS.iter().rev() {
             info!(step = ?step.what, because = step.stop, "manager stops");
             let ended = match step.what {
@@ -389,7 +383,7 @@ impl Running {
                     self.await_end(deadline, |live| live.role != Role::Server)
                         .await
                 }
-                What::Election => self.release().await,
+                What::Election => self.release().await && self.leave().await,
                 What::Servers => {
                     self.tell(Stage::Drain, |_| true);
                     self.await_end(Instant::now() + GRACE, |_| true).await
@@ -458,34 +452,6 @@ impl Running {
             );
         }
         self.overdue.extend(names);
-    }
-
-    /// Gives the lease up, and waits until that is done, but not for long. False if it is to stop at once.
-    async fn release(&mut self) -> bool {
-        self.shared.duty.send_replace(Duty::Standby);
-        let Some(leadership) = self.shared.leadership.get() else {
-            return true;
-        };
-        leadership.idle();
-        let Some(elector) = self.elector.take() else {
-            return true;
-        };
-        let mut status = leadership.watch();
-        let over = async {
-            // An elector that is gone has nothing to give up.
-            let _gone = status.wait_for(|status| status.ended).await;
-        };
-        tokio::select! {
-            biased;
-            Some(()) = self.stops.next() => return false,
-            released = timeout(GRACE, over) => {
-                if released.is_err() {
-                    warn!("the lease could not be given up in time: another replica leads when it is over");
-                }
-            }
-        }
-        drop(elector);
-        true
     }
 }
 

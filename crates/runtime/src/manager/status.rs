@@ -2,7 +2,7 @@
 
 use crate::{
     controller::{About, Counts, Readiness, SourceStatus},
-    leadership,
+    leadership, sharding,
 };
 use std::fmt;
 
@@ -19,6 +19,8 @@ pub struct Status {
     pub units: Vec<UnitStatus>,
     /// Its part in the election of a leader, if it takes part in one.
     pub leadership: Option<leadership::Status>,
+    /// Its part in a group of replicas that share the objects, if it belongs to one.
+    pub sharding: Option<sharding::Status>,
     /// What is watched, each watch once.
     pub watches: Vec<String>,
     /// Whether it stops or has stopped.

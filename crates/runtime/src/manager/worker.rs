@@ -6,9 +6,9 @@ use super::{
     unit::{Body, Start},
 };
 use crate::{
-    controller::{About, Duty, Leading, Stage, Surroundings, managed},
+    controller::{About, Leading, Stage, Surroundings, managed},
     task::{Completion, Guarded},
-    term::Term,
+    term::{Duty, Term},
 };
 use futures::{
     StreamExt,

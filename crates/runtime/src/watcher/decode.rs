@@ -56,6 +56,8 @@ pub(crate) trait Text: Sized + Send + 'static {
 pub(super) struct Page {
     pub(super) version: String,
     pub(super) continue_token: Option<String>,
+    /// Whether the server says that it has selected by shards.
+    pub(super) is_part: bool,
     /// `apiVersion` and `kind` of the objects, which built-in kinds leave out in lists.
     types: Option<Types>,
     items: vec::IntoIter<Bytes>,
@@ -94,6 +96,7 @@ struct RawPage<'a> {
 struct ListMeta {
     resource_version: Option<String>,
     r#continue: Option<String>,
+    shard_info: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -171,6 +174,7 @@ impl Page {
             .collect();
         Ok(Self {
             version,
+            is_part: metadata.shard_info.is_some(),
             continue_token: metadata.r#continue.filter(|token| !token.is_empty()),
             types: api_version
                 .zip(kind)

@@ -492,7 +492,12 @@ async fn ask<K>(source: &Source, action: Action) -> Result<Happened<K>, Failure>
             .list(limit, continue_token, resource_version, timeout)
             .await
             .and_then(|body| Page::open(&body))
-            .map(Happened::Page),
+            .map(|page| {
+                if let Some(part) = &source.part {
+                    part.note(page.is_part);
+                }
+                Happened::Page(page)
+            }),
         Action::Watch {
             resource_version,
             send_initial_events,

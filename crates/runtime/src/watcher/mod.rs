@@ -66,6 +66,7 @@ mod event;
 mod lines;
 mod origin;
 mod outline;
+mod part;
 mod size;
 mod source;
 #[cfg(test)]
@@ -83,6 +84,7 @@ pub(crate) use self::{
     driver::Observation,
     origin::{Heard, Origin, hear},
     outline::{Known, Reading},
+    part::{Part, Server},
     size::measured,
     source::Target,
 };
@@ -125,6 +127,29 @@ where
     let origin = origin(&api, &watcher_config);
     let driver = Driver::new(Source::new(api, watcher_config), origin, machine);
     driver.telling(progress).observe()
+}
+
+/// The same as [`observe`], of a part of the objects if the server can select it. A list tells whether it has.
+pub(crate) fn observe_part<K>(
+    api: Api<K>,
+    watcher_config: Config,
+    progress: Progress,
+    part: Part,
+) -> impl Stream<Item = Observation<K>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    // A list that is streamed says nothing of parts.
+    let watcher_config = Config {
+        initial_list_strategy: InitialListStrategy::Paged,
+        ..watcher_config
+    };
+    let machine = watcher_config.machine();
+    let origin = origin(&api, &watcher_config);
+    let source = Source::new(api, watcher_config).of_part(part);
+    Driver::new(source, origin, machine)
+        .telling(progress)
+        .observe()
 }
 
 /// The same as [`observe`], with objects that are read in another way, and of events only as far as is needed to tell

@@ -1,6 +1,6 @@
 //! Requests for one collection, and what the answers mean for the protocol.
 
-use super::{config::Config, lines::TooLong};
+use super::{config::Config, lines::TooLong, part::Part};
 use crate::client::OwnPatience;
 use bytes::{Bytes, BytesMut};
 use homeostat_core::watch::{Fault, Phase};
@@ -26,6 +26,8 @@ pub(super) struct Source {
     metadata: bool,
     label_selector: Option<String>,
     field_selector: Option<String>,
+    /// Which of the objects are asked for, if not all.
+    pub(super) part: Option<Part>,
     pub(super) target: Target,
 }
 
@@ -71,6 +73,7 @@ impl Source {
             metadata: K::metadata_api(),
             label_selector: config.label_selector,
             field_selector: config.field_selector,
+            part: None,
             target: Target::new(api.resource_url(), api.namespace()),
             client: api.into_client(),
         }
@@ -80,6 +83,14 @@ impl Source {
     pub(super) fn of_metadata(self) -> Self {
         Self {
             metadata: true,
+            ..self
+        }
+    }
+
+    /// The same, but for a part of the objects if the server can select it.
+    pub(super) fn of_part(self, part: Part) -> Self {
+        Self {
+            part: Some(part),
             ..self
         }
     }
@@ -159,12 +170,24 @@ impl Source {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Body, Failure> {
-        let response = self.client.send(request.map(Body::from)).await?;
-        if response.status().is_success() {
-            Ok(response.into_body())
-        } else {
-            Err(Failure::Status(Box::new(refusal(response).await)))
+        if let Some(part) = &self.part
+            && let Some(selected) = part.select(&request)
+        {
+            let response = self.client.send(selected.map(Body::from)).await?;
+            if !part.is_refused(response.status()) {
+                return taken(response).await;
+            }
         }
+        taken(self.client.send(request.map(Body::from)).await?).await
+    }
+}
+
+/// The body of an answer, if it is a success.
+async fn taken(response: Response<Body>) -> Result<Body, Failure> {
+    if response.status().is_success() {
+        Ok(response.into_body())
+    } else {
+        Err(Failure::Status(Box::new(refusal(response).await)))
     }
 }
 

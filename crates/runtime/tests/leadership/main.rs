@@ -6,6 +6,7 @@
 )]
 
 mod managers;
+mod shards;
 
 use homeostat::leadership::{Config, LeaderElection, Leadership, Loss};
 use homeostat_apiserver::{ApiServer, Fault, Rule, Verb};

@@ -31,9 +31,9 @@ use tokio::{
 };
 use tower::{BoxError, ServiceExt};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// How long a turn is.
-const TURN: Duration = Duration::from_millis(200);
+pub(super) const TURN: Duration = Duration::from_millis(200);
 /// How many turns are full of trouble, and how many calm ones follow.
 const TROUBLE: u32 = 60 * 5;
 const CALM: u32 = 30 * 5;
@@ -46,7 +46,7 @@ const FOUND_WITHIN: Duration = Duration::from_secs(15 + 2 + 5 + 2 + 2);
 const OBJECTS: [&str; 2] = ["a", "b"];
 const REPLICAS: [&str; 2] = ["one", "two"];
 
-fn seeds() -> std::ops::Range<u64> {
+pub(super) fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     match (number("HOMEOSTAT_SEED"), number("HOMEOSTAT_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
@@ -107,7 +107,7 @@ impl Step {
 
 /// What is wrong with a replica's network.
 #[derive(Debug, Clone, Copy)]
-enum Network {
+pub(super) enum Network {
     Fine,
     /// Nothing comes through, and nothing is said of that.
     Silent,
@@ -117,9 +117,9 @@ enum Network {
     Slow(Duration),
 }
 
-type Link = Arc<Mutex<Network>>;
+pub(super) type Link = Arc<Mutex<Network>>;
 
-async fn through(
+pub(super) async fn through(
     link: Link,
     server: Service,
     request: http::Request<Body>,

@@ -6,10 +6,11 @@ use crate::{
     controller::{
         Action, Error, ReconcileReason,
         reason::{Cause, News, Origin},
-        service::{Duty, Service},
+        service::Service,
     },
     reflector::{ObjectKey, ObjectRef},
     task::Spawn,
+    term::Duty,
 };
 use futures::TryFuture;
 use homeostat_core::queue::Priority;
@@ -35,6 +36,7 @@ where
 
     /// Takes in that the manager wants something else.
     pub(super) fn take_up_duty(&mut self) {
+        self.take_up_share();
         let Some(service) = &mut self.service else {
             return;
         };
@@ -60,7 +62,8 @@ where
         }
     }
 
-    /// Ends a run that was cancelled because this replica leads no more. Its object runs again when this one leads.
+    /// Ends a run that was cancelled because it is for another replica now. Its object runs again if it comes back to this
+    /// one.
     pub(super) fn depose(&mut self, key: &ObjectKey) {
         let Some(active) = self.running.remove(key) else {
             return;
@@ -75,7 +78,7 @@ where
         self.count_running(now);
         self.outage.ended(key);
         self.histories.abandoned(key);
-        let reason = "this replica leads again".into();
+        let reason = "it was cancelled by a change of replicas".into();
         let cause = Cause {
             reason: ReconcileReason::Custom { reason },
             origin: Origin::Asked,

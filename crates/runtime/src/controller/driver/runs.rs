@@ -65,6 +65,7 @@ where
         if !self.may_work() {
             return;
         }
+        self.take_up_share();
         self.release();
         let other = self.look_after_server(self.now());
         let due = self.start_runs();
@@ -135,6 +136,12 @@ where
             self.skip_run(&key, &causes);
             return true;
         };
+        // What is known of the share after this allows the run or ends it.
+        let fence = self.service.as_ref().map(Service::fence);
+        if self.is_elsewhere(&key) {
+            self.leave_run(&key);
+            return true;
+        }
         self.failing.set_baseline(&key, || Baseline::of(&*obj));
         let span = self.events.answer(
             &key,
@@ -146,7 +153,6 @@ where
         let registry = Arc::clone(self.reads.registry());
         let run = client::Run::new(known, self.loops.observes(&key), registry);
         let run = run.named(self.config.identity.clone());
-        let fence = self.service.as_ref().map(Service::fence);
         let run = Arc::new(run.within(fence.clone()));
         self.loops.started(now, &key, &causes, timer);
         let active = Active {

@@ -72,6 +72,7 @@ where
         if let Some(service) = &mut self.service {
             service.set_running(self.running.len());
         }
+        self.count_moved();
         if self.wedge.set_running(now, self.running.len()) {
             self.readiness.set_stuck(Vec::new());
             tracing::info!("a slot of the controller is free again");

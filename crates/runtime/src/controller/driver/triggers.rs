@@ -142,6 +142,9 @@ where
     }
 
     pub(super) fn trigger(&mut self, key: ObjectKey, told: Told) {
+        if self.is_elsewhere(&key) {
+            return;
+        }
         let origin = self.origin_of(&key, &told);
         let is_own = origin == Origin::Own;
         self.histories.triggered(is_own);

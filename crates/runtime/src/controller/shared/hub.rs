@@ -7,6 +7,7 @@ use super::{
 use crate::{
     client,
     progress::Progress,
+    sharding::Shares,
     watcher::{self, Event, Observation},
 };
 use futures::{StreamExt, stream::BoxStream};
@@ -30,6 +31,10 @@ pub(super) enum Order<K> {
 pub(super) struct Hub<K: Resource> {
     api: Api<K>,
     config: watcher::Config,
+    /// What belongs to this replica, and what is known of how the server selects it.
+    shares: Option<(Shares, Arc<watcher::Server>)>,
+    /// Which part is asked for.
+    part: Option<watcher::Part>,
     /// How far the watch has come.
     progress: Progress,
     /// The version that followers were told last.
@@ -53,6 +58,8 @@ enum Next<K> {
     Observation(Option<Observation<K>>),
     /// The watch has come further.
     Moved,
+    /// Other objects belong to this replica.
+    Share,
 }
 
 // === impl Hub ===
@@ -62,8 +69,8 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     pub(super) fn new(
-        api: Api<K>,
-        config: watcher::Config,
+        (api, config): (Api<K>, watcher::Config),
+        shares: Option<Shares>,
         orders: mpsc::UnboundedReceiver<Order<K>>,
         tally: Arc<Tally>,
     ) -> Self {
@@ -72,6 +79,8 @@ where
         Self {
             api,
             config,
+            shares: shares.map(|shares| (shares, Arc::default())),
+            part: None,
             progress,
             told: None,
             stream,
@@ -89,6 +98,10 @@ where
     /// Follows the watch until nobody follows it any more and `is_over` agrees. It asks that once more, under whatever
     /// keeps others from joining.
     pub(super) async fn run(mut self, is_over: impl Fn(&dyn Fn() -> bool) -> bool) {
+        if let Some((shares, _)) = &mut self.shares {
+            shares.known().await;
+            self.select();
+        }
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order);
         }
@@ -109,6 +122,7 @@ where
                 Next::Order(None) | Next::Observation(None) => return,
                 Next::Observation(Some(observation)) => self.take_in(observation),
                 Next::Moved => {}
+                Next::Share => self.follow_share(),
             }
             self.tell_progress();
             taken += 1;
@@ -126,10 +140,17 @@ where
 
     async fn next(&mut self) -> Next<K> {
         let (orders, stream, progress) = (&mut self.orders, &mut self.stream, &self.progress);
+        let shares = &mut self.shares;
+        let changed = async {
+            match shares {
+                Some((shares, _)) => shares.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         let tally = &self.tally;
         let told = self.told;
         self.begun = true;
-        std::future::poll_fn(move |cx| {
+        let happened = std::future::poll_fn(move |cx| {
             if let Poll::Ready(order) = orders.poll_recv(cx) {
                 return Poll::Ready(Next::Order(order));
             }
@@ -143,8 +164,46 @@ where
                 Poll::Pending if reached(progress) != told => Poll::Ready(Next::Moved),
                 Poll::Pending => Poll::Pending,
             }
-        })
-        .await
+        });
+        tokio::select! {
+            biased;
+            () = changed => Next::Share,
+            next = happened => next,
+        }
+    }
+
+    /// Lists anew if other objects belong to this replica and the server selects them. For whoever follows it is a list
+    /// like any other: what belongs to others is gone in it.
+    fn follow_share(&mut self) {
+        let Some((_, server)) = &self.shares else {
+            return;
+        };
+        if server.may_select() && self.select() {
+            self.listing = false;
+        }
+    }
+
+    /// Asks for what belongs to this replica. False if that is what is asked for.
+    fn select(&mut self) -> bool {
+        let Some((shares, server)) = &mut self.shares else {
+            return false;
+        };
+        let part = watcher::Part::of(&shares.now(), Arc::clone(server));
+        if self.part.as_ref().is_some_and(|before| before.is(&part)) {
+            return false;
+        }
+        self.part = Some(part);
+        self.stream = self.observe();
+        true
+    }
+
+    fn observe(&self) -> BoxStream<'static, Observation<K>> {
+        let (api, config) = (self.api.clone(), self.config.clone());
+        let progress = self.progress.clone();
+        match self.part.clone() {
+            Some(part) => watcher::observe_part(api, config, progress, part).boxed(),
+            None => watcher::observe(api, config, progress).boxed(),
+        }
     }
 
     fn obey(&mut self, order: Order<K>) {
@@ -202,8 +261,7 @@ where
             return;
         }
         self.listing = false;
-        let (api, config) = (self.api.clone(), self.config.clone());
-        self.stream = watcher::observe(api, config, self.progress.clone()).boxed();
+        self.stream = self.observe();
     }
 
     fn take_in(&mut self, observation: Observation<K>) {

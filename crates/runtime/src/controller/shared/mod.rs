@@ -24,6 +24,7 @@ use crate::{
     progress::Progress,
     recovery,
     reflector::{ObjectKey, Reader, Registry, Store, store::Writer},
+    sharding::Shares,
     task::{self, Task},
     watcher::{self, Heard, ListSemantic, Origin},
 };
@@ -71,6 +72,8 @@ struct Key {
     fields: Option<String>,
     any_version: bool,
     managed_fields: bool,
+    /// Whether it is of the objects of this replica only.
+    sharded: bool,
 }
 
 /// A watch, to whoever wants to join it.
@@ -104,6 +107,8 @@ pub(super) struct Joint {
     pub(super) registry: Arc<Registry>,
     /// The watches of the manager, if there is one.
     pub(super) watches: Option<Watches>,
+    /// What belongs to this replica, if there are others that work.
+    pub(super) shares: Option<Shares>,
 }
 
 // === impl Key ===
@@ -121,6 +126,7 @@ impl Key {
             fields: config.field_selector.clone(),
             any_version: config.list_semantic == ListSemantic::Any,
             managed_fields,
+            sharded: false,
         }
     }
 }
@@ -198,7 +204,7 @@ impl Watches {
     {
         let key = Key::of(&api, &config, false);
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, &api, &config);
+        let entry = self.entry(&mut hubs, &key, (&api, &config), None);
         let kept = kept::<K>(entry, &key, &api, &config, dyntype);
         let store = kept.store.clone();
         if kept.pinned.swap(true, Ordering::AcqRel) {
@@ -229,7 +235,10 @@ impl Watches {
             config,
             writer,
         } = primary;
-        let key = Key::of(&api, &config, managed_fields);
+        let key = Key {
+            sharded: joint.shares.is_some(),
+            ..Key::of(&api, &config, managed_fields)
+        };
         let reader = writer.as_reader();
         let covers = Arc::clone(&joint.covers);
         let outbox = Outbox::new();
@@ -241,7 +250,7 @@ impl Watches {
             synced: false,
         };
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, &api, &config);
+        let entry = self.entry(&mut hubs, &key, (&api, &config), joint.shares.as_ref());
         let kept = kept::<K>(entry, &key, &api, &config, reader.dyntype());
         writer.join(&kept.store);
         let store = kept.store.clone();
@@ -292,7 +301,7 @@ impl Watches {
             reader: Arc::new(Reader::of_source(Arc::clone(&joint.registry))),
         };
         let mut hubs = self.hubs();
-        let entry = self.entry(&mut hubs, &key, api, config);
+        let entry = self.entry(&mut hubs, &key, (api, config), None);
         let orders = orders::<Child>(entry);
         // Its hub is there as long as the entry.
         let _joined = orders.send(Order::Follow(Box::new(follower)));
@@ -314,8 +323,8 @@ impl Watches {
         &self,
         hubs: &'a mut BTreeMap<Key, Entry>,
         key: &Key,
-        api: &Api<K>,
-        config: &watcher::Config,
+        (api, config): (&Api<K>, &watcher::Config),
+        shares: Option<&Shares>,
     ) -> &'a mut Entry
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -323,18 +332,23 @@ impl Watches {
         hubs.entry(key.clone()).or_insert_with(|| {
             let (sender, orders) = mpsc::unbounded_channel::<Order<K>>();
             let tally = Arc::<Tally>::default();
-            let hub = Hub::new(api.clone(), config.clone(), orders, Arc::clone(&tally));
+            let hub = Hub::new(
+                (api.clone(), config.clone()),
+                shares.cloned(),
+                orders,
+                Arc::clone(&tally),
+            );
             let mut opened = self.0.opened.subscribe();
-            let (shared, key) = (Arc::downgrade(&self.0), key.clone());
+            let (all, key) = (Arc::downgrade(&self.0), key.clone());
             let run = async move {
                 if opened.wait_for(|opened| *opened).await.is_err() {
                     return;
                 }
                 hub.run(move |nobody_follows| {
-                    let Some(shared) = shared.upgrade() else {
+                    let Some(all) = all.upgrade() else {
                         return true;
                     };
-                    let mut hubs = shared.hubs();
+                    let mut hubs = all.hubs();
                     nobody_follows() && {
                         // The task that is dropped with it is this one, which ends by itself right now.
                         hubs.remove(&key);
