@@ -191,6 +191,33 @@ fn who_resigned_leads_again_if_nobody_else_wants_to() {
     assert_eq!(run(&mut a, &mut server, 2, 20), [(16, Output::Leads)]);
 }
 
+/// The moment at which the lease runs out is nothing to wait for once it has come.
+#[test]
+fn a_claim_that_fails_is_made_again_after_a_pause() {
+    let (mut server, _, mut b) = pair();
+    b.on(secs(15), Input::Awake, SOON);
+    let (attempt, _, read) = request(&b.action()).expect("it looks first");
+    let answer = server.answer(&read);
+    b.on(secs(15), Input::Answered { attempt, answer }, SOON);
+    assert!(matches!(b.action(), Action::Write { .. }));
+    let failed = failed(&b);
+    b.on(secs(15), failed, SOON);
+    assert_eq!(b.action(), Action::Sleep { until: secs(17) });
+}
+
+/// Whoever was asked to make room gives others the time of a lease. Whoever was not looks again at once.
+#[test]
+fn who_loses_the_lease_gives_way_if_it_was_asked_to() {
+    let (_, mut a, _) = pair();
+    a.on(secs(12), Input::Awake, SOON);
+    assert!(matches!(a.action(), Action::Read { .. }));
+
+    let (_, mut a, _) = pair();
+    a.on(secs(1), Input::Resign, SOON);
+    a.on(secs(12), Input::Awake, SOON);
+    assert_eq!(a.action(), Action::Sleep { until: secs(27) });
+}
+
 /// Nobody tells it that nothing runs any more: what needed the lease has ended with it.
 #[test]
 fn who_loses_the_lease_while_it_resigns_leads_again_if_nobody_else_wants_to() {
