@@ -18,6 +18,7 @@ mod minimum_rust;
 mod modules;
 mod source;
 mod third_party;
+mod translations;
 mod tree;
 
 #[cfg(test)]
@@ -61,6 +62,7 @@ const RULES: &[Rule] = &[
     code::TASK_OWNER,
     files::DOC_BLOCK,
     files::LINK,
+    translations::TRANSLATION,
     files::MACHINE_PATH,
     files::FILE_SIZE,
 ];

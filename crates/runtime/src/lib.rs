@@ -54,7 +54,7 @@
 //!
 //! # What it does not do yet
 //!
-//! Objects are not shared out among replicas: one works, and the others stand by.
+//! Where several replicas share the objects, the page and the metrics of a [`Manager`] do not show it.
 
 // T37: every example in the documents compiles, and runs where it asserts something.
 #[cfg(doctest)]

@@ -10,6 +10,7 @@ mod minimum_rust;
 mod modules;
 mod source;
 mod third_party;
+mod translations;
 mod tree;
 
 #[test]
