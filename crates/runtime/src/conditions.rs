@@ -62,6 +62,19 @@ enum Typed {}
 /// - The time of the last transition is `now` if the status is another one than before. Otherwise it
 ///   stays, whatever else changes.
 /// - There is one condition of this type afterwards, and the list is sorted by type.
+///
+/// ```
+/// use homeostat::{clock, conditions::{self, NewCondition, Status}};
+///
+/// let mut list = Vec::new();
+/// let absent = NewCondition::new("Ready", Status::False, "NoImage").message("the image is not there");
+/// assert!(conditions::set(&mut list, absent.clone(), clock::now()));
+/// assert!(!conditions::set(&mut list, absent, clock::now()), "nothing to write");
+///
+/// let ready = NewCondition::new("Ready", Status::True, "Available");
+/// assert!(conditions::set(&mut list, ready, clock::now()));
+/// assert_eq!(list.len(), 1);
+/// ```
 pub fn set(conditions: &mut Vec<MetaCondition>, new: NewCondition, now: impl Into<Time>) -> bool {
     rules::set::<Typed, _>(conditions, new.at(now.into().0))
 }

@@ -70,6 +70,21 @@ use serde_json::Value;
 /// # Errors
 ///
 /// Those of the API. 404 means that the object is gone, or that its kind has no status subresource.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::status;
+/// use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
+/// use kube::Api;
+///
+/// /// Whether there was something to write.
+/// async fn tell(api: &Api<Deployment>, web: &Deployment, ready: i32) -> Result<bool, kube::Error> {
+///     let mut desired: DeploymentStatus = web.status.clone().unwrap_or_default();
+///     desired.ready_replicas = Some(ready);
+///     status::patch(api, web, &desired).await
+/// }
+/// ```
 pub async fn patch<K, S>(api: &Api<K>, obj: &K, desired: &S) -> Result<bool, kube::Error>
 where
     K: Resource + Clone + Serialize,

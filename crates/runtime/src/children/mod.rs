@@ -96,6 +96,24 @@ pub fn fingerprint<T: Serialize + ?Sized>(value: &T) -> String {
 
 /// The children of one object, in one run of its reconciler.
 ///
+/// ```
+/// use homeostat::{Action, children};
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+/// use kube::{Client, ResourceExt};
+/// use std::sync::Arc;
+///
+/// async fn reconcile(owner: Arc<Deployment>, client: Arc<Client>) -> Result<Action, children::Error> {
+///     let mut page = ConfigMap::default();
+///     page.metadata.name = Some(children::name(&owner.name_any(), "page"));
+///     page.data = Some([("index.html".to_owned(), "<h1>hello</h1>".to_owned())].into());
+///
+///     // Writes only if the ConfigMap is not there, or is not like this.
+///     let children = children::Set::new(&client, &*owner, "page-operator");
+///     children.apply(page).await?;
+///     Ok(Action::await_change())
+/// }
+/// ```
+///
 /// # Guarantees
 ///
 /// - A child that is as it should be costs no request that writes. What the server or others put next to

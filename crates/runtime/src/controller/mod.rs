@@ -483,6 +483,17 @@ where
 
     /// The same as [`owns`](Self::owns), for objects of a store that others read too: see
     /// [`Store::subscribe`]. Deleted objects wake their owners.
+    ///
+    /// ```
+    /// use homeostat::{Controller, reflector::Store, watcher};
+    /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// use kube::Api;
+    ///
+    /// /// `maps` is filled elsewhere, and other controllers may follow it as well.
+    /// fn controller(api: Api<Deployment>, maps: &Store<ConfigMap>) -> Controller<Deployment> {
+    ///     Controller::new(api, watcher::Config::default()).owns_shared_stream(maps.subscribe())
+    /// }
+    /// ```
     #[must_use]
     pub fn owns_shared_stream<Child>(
         self,
@@ -517,6 +528,25 @@ where
     /// `mapper` is called once for each version of an object. Those that it named for the version
     /// before are reconciled too. For an object whose deletion the watch missed, those that it
     /// named last are.
+    ///
+    /// ```
+    /// use homeostat::{Controller, reflector::ObjectRef, watcher};
+    /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
+    /// use kube::{Api, Client, ResourceExt};
+    ///
+    /// /// A Secret names the Deployment that it is for in a label.
+    /// fn controller(client: Client) -> Controller<Deployment> {
+    ///     let all = watcher::Config::default;
+    ///     Controller::new(Api::all(client.clone()), all()).watches(
+    ///         Api::<Secret>::all(client),
+    ///         all().labels("example.com/for"),
+    ///         |secret| {
+    ///             let name = secret.labels().get("example.com/for")?;
+    ///             Some(ObjectRef::new(name).within(&secret.namespace()?))
+    ///         },
+    ///     )
+    /// }
+    /// ```
     #[must_use]
     pub fn watches<Other, I>(
         self,

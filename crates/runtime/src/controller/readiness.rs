@@ -12,6 +12,26 @@ use std::{
 /// A controller is ready when each of its watches has a complete cache and none is failing, and it is not
 /// [stuck](Self::stuck). The stores that its reconciler reads count as well, whoever fills them: `store of secrets in
 /// all namespaces`.
+///
+/// ```
+/// use homeostat::{Controller, watcher};
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kube::Api;
+///
+/// fn probe(api: Api<Deployment>) -> impl Fn() -> Result<(), String> {
+///     let controller = Controller::new(api, watcher::Config::default());
+///     let readiness = controller.readiness();
+///     // Here the controller is run.
+///     move || {
+///         if readiness.is_ready() {
+///             return Ok(());
+///         }
+///         let waits = readiness.sources().into_iter().filter(|source| !source.synced);
+///         let names: Vec<_> = waits.map(|source| source.name).collect();
+///         Err(format!("waits for {}", names.join(", ")))
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
     /// By their numbers.

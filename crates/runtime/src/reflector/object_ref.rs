@@ -101,6 +101,19 @@ impl<K: Resource> Lookup for K {
 ///
 /// Two references are equal when these three are; [`extra`](ObjectRef::extra) does not count.
 /// It is shown as `Kind.version.group/name.namespace`.
+///
+/// ```
+/// use homeostat::reflector::ObjectRef;
+/// use k8s_openapi::api::apps::v1::Deployment;
+///
+/// let web = ObjectRef::<Deployment>::new("web").within("shop");
+/// assert_eq!(web.to_string(), "Deployment.v1.apps/web.shop");
+///
+/// let mut object = Deployment::default();
+/// object.metadata.name = Some("web".into());
+/// object.metadata.namespace = Some("shop".into());
+/// assert_eq!(ObjectRef::from_obj(&object), web);
+/// ```
 #[non_exhaustive]
 pub struct ObjectRef<K: Lookup + ?Sized> {
     /// What tells the kind of a dynamic type.

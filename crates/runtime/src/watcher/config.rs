@@ -30,6 +30,16 @@ pub enum InitialListStrategy {
 }
 
 /// What a [`watcher`](super::watcher()) asks for.
+///
+/// ```
+/// use homeostat::watcher;
+///
+/// // All objects of the kind, in all namespaces of the `Api`.
+/// let all = watcher::Config::default();
+/// // Only some. Both are decided by the server.
+/// let some = watcher::Config::default().labels("app=web,tier!=test").fields("metadata.name=site");
+/// assert_ne!(all, some);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Only objects with such labels; all by default.

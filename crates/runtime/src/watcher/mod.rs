@@ -101,6 +101,24 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Lists and watches the objects of `api`. See the [module](self) for what the stream guarantees.
 ///
 /// `Api<PartialObjectMeta<K>>` transfers only the metadata of the objects.
+///
+/// ```
+/// use futures::{StreamExt, TryStreamExt};
+/// use homeostat::{WatchStreamExt, watcher};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::{Api, ResourceExt};
+///
+/// async fn follow(maps: Api<ConfigMap>) -> Result<(), watcher::Error> {
+///     let mut changed = watcher(maps, watcher::Config::default())
+///         .default_backoff()
+///         .applied_objects()
+///         .boxed();
+///     while let Some(map) = changed.try_next().await? {
+///         println!("{} was created or changed", map.name_any());
+///     }
+///     Ok(())
+/// }
+/// ```
 pub fn watcher<K>(
     api: Api<K>,
     watcher_config: Config,
