@@ -16,8 +16,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Plays it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    play(args.json, &[])
+}
+
+/// Plays it, or what these arguments ask for.
+pub(crate) fn play(json: bool, arguments: &[&str]) -> anyhow::Result<ExitCode> {
     // Optimised: an API server that is not is too slow for so many changes on two processors.
     let mut command = cargo(&[
         "bench",
@@ -26,7 +30,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "--bench=failover",
         "--",
     ]);
-    if args.json {
+    command.args(arguments);
+    if json {
         command.arg("--json");
     }
     Ok(exit_code(command.status().context("cannot start cargo")?))

@@ -18,6 +18,7 @@ mod failover;
 mod mutants;
 mod new_project;
 mod outage;
+mod shards;
 mod tidy;
 
 /// Checks and benchmarks of this repository.
@@ -51,6 +52,11 @@ enum Command {
     ///
     /// Real processes over HTTP, in real time: it takes about 40 s. Ends with status 1 if something was lost or done twice.
     Failover(failover::Args),
+    /// Let three operators share the sites, kill one, let another one come, and pause one, while 200 changes are made a second
+    ///
+    /// Real processes over HTTP, in real time: it takes about 75 s. Ends with status 1 if something was lost, or was done by
+    /// two.
+    Shards(shards::Args),
     /// Turn each comparison in the state machine of leases, and see whether its tests notice
     ///
     /// It works on a copy of the repository, in `target/mutants`, and takes some minutes. Ends with status 1 if a mutant
@@ -71,6 +77,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Bench(args) => bench::run(&args),
         Command::Outage(args) => outage::run(&args),
         Command::Failover(args) => failover::run(&args),
+        Command::Shards(args) => shards::run(&args),
         Command::Mutants(args) => mutants::run(&args),
         Command::NewProject(args) => new_project::run(&args),
     }

@@ -7,6 +7,7 @@ mod options;
 use self::options::{Args, Election};
 use clap::Parser;
 use homeostat::{
+    Manager,
     client::Tracked,
     leadership::{InvalidConfig, LeaderElection},
     manager::{
@@ -19,6 +20,7 @@ use homeostat::{
             },
         },
     },
+    sharding::Sharding,
 };
 use kube::{Api, Client, api::ListParams, config::InferConfigError};
 use std::{
@@ -108,7 +110,7 @@ fn print_definition() -> Result<(), Trouble> {
 async fn operate(args: &Args) -> Result<(), Trouble> {
     let config = kube::Config::infer().await.map_err(Trouble::NoConfig)?;
     // Before anything is asked for, because wrong arguments are wrong without a cluster, too.
-    let election = election(&args.election, &config)?;
+    let together = together(&args.election, &config)?;
     let server = server(args)?;
     let url = config.cluster_url.to_string();
     // The controller knows what the operator writes by this client: runs wait until they can read it, and loops are
@@ -138,11 +140,7 @@ async fn operate(args: &Args) -> Result<(), Trouble> {
     });
     let manager = website::manager(&ctx, server).task(definition.on_every_replica());
     eprintln!("website: watching websites in all namespaces; Ctrl+C ends it");
-    let manager = match election {
-        Some(election) => manager.leader_election(election),
-        None => manager,
-    };
-    manager.run().await.map_err(Trouble::Ended)
+    together(manager).run().await.map_err(Trouble::Ended)
 }
 
 /// What answers probes, if something is to.
@@ -171,21 +169,29 @@ fn server(args: &Args) -> Result<Option<Server>, Trouble> {
     Ok(Some(server.tls(config)))
 }
 
-/// Takes part in the election of a leader if it is to.
-fn election(args: &Election, config: &kube::Config) -> Result<Option<LeaderElection>, Trouble> {
+/// How it works with its other replicas, if there are any.
+fn together(
+    args: &Election,
+    config: &kube::Config,
+) -> Result<impl FnOnce(Manager) -> Manager + use<>, Trouble> {
     let durations = args.durations().map_err(Trouble::Lease)?;
-    if !args.leader_elect {
-        return Ok(None);
-    }
     let namespace = args.leader_elect_resource_namespace.as_ref();
     let namespace = namespace.unwrap_or(&config.default_namespace);
+    let name = args.leader_elect_resource_name.as_str();
     // A client of its own, so that a busy operator renews its lease in time.
     let client = Tracked::named(MANAGER).client(config.clone());
     let client = client.map_err(Trouble::NoClient)?;
-    let name = args.leader_elect_resource_name.as_str();
-    Ok(Some(
-        LeaderElection::new(client, namespace, name).config(durations),
-    ))
+    let sharding = args
+        .shard
+        .then(|| Sharding::new(client.clone(), namespace, name).config(durations));
+    let election = args
+        .leader_elect
+        .then(|| LeaderElection::new(client, namespace, name).config(durations));
+    Ok(|manager: Manager| match (sharding, election) {
+        (Some(sharding), _) => manager.sharded(sharding),
+        (None, Some(election)) => manager.leader_election(election),
+        (None, None) => manager,
+    })
 }
 
 /// Asks the server for its version, because an operator that only logs "connection refused" now and

@@ -49,13 +49,16 @@ pub(crate) struct Args {
 // The flags have the names that Kubernetes' own components give them. (This is no documentation comment, because those
 // are texts of `--help`.)
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub(crate) struct Election {
     /// Let only one of several replicas work, and the others stand by
     #[arg(long, env = "WEBSITE_LEADER_ELECT")]
     pub(crate) leader_elect: bool,
 
-    /// The name of the lease
+    /// Let all replicas work, and divide the sites among them; with the same options for the leases
+    #[arg(long, env = "WEBSITE_SHARD", conflicts_with = "leader_elect")]
+    pub(crate) shard: bool,
+
+    /// The name of the lease, or of the group of replicas
     #[arg(long, value_name = "NAME", default_value = "website")]
     pub(crate) leader_elect_resource_name: String,
 
@@ -89,6 +92,7 @@ Environment:
   WEBSITE_SERVE         the same as --serve
   WEBSITE_TOKEN         the same as --token
   WEBSITE_LEADER_ELECT  the same as --leader-elect: true or false
+  WEBSITE_SHARD         the same as --shard: true or false
 
 Exit status: 0 after Ctrl+C or SIGTERM, 1 if the cluster cannot be used or something had to be cancelled at the end,
 2 for wrong arguments or no kubeconfig.";

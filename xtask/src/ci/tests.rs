@@ -55,6 +55,7 @@ fn the_order_is_the_documented_one() {
             "alone",
             "first-program",
             "test",
+            "browser",
             "doc",
             "deny",
             "demo"

@@ -16,8 +16,6 @@ use website::Website;
 
 /// How many changes are made in a second.
 pub(crate) const RATE: u32 = 200;
-/// How long changes are made.
-pub(crate) const LENGTH: Duration = Duration::from_secs(30);
 /// How many changes may be under way at once.
 const UNDER_WAY: usize = 64;
 
@@ -27,10 +25,10 @@ pub(crate) struct Load(JoinHandle<(usize, usize)>);
 // === impl Load ===
 
 impl Load {
-    pub(crate) fn start(client: &Client) -> Self {
-        Self(tokio::spawn(change(Api::default_namespaced(
-            client.clone(),
-        ))))
+    /// Makes changes for so long.
+    pub(crate) fn start(client: &Client, length: Duration) -> Self {
+        let sites = Api::default_namespaced(client.clone());
+        Self(tokio::spawn(change(sites, length)))
     }
 
     /// Waits for the end, and gives how many changes there were, and how many of them the server did not take.
@@ -39,13 +37,13 @@ impl Load {
     }
 }
 
-async fn change(sites: Api<Website>) -> (usize, usize) {
+async fn change(sites: Api<Website>, length: Duration) -> (usize, usize) {
     let mut ticks = interval(Duration::from_secs(1) / RATE);
     // What the machine was too slow for is made up.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let room = Arc::new(Semaphore::new(UNDER_WAY));
     let mut changes = JoinSet::new();
-    let end = Instant::now() + LENGTH;
+    let end = Instant::now() + length;
     let mut count = 0_usize;
     while Instant::now() < end {
         ticks.tick().await;

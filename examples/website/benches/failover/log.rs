@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The operators, who are users of these names, and so are told apart in the log.
-pub(crate) const OPERATORS: [&str; 3] = ["one", "two", "three"];
+pub(crate) const OPERATORS: [&str; 4] = ["one", "two", "three", "four"];
 
 /// A request to write something.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    at: Timestamp,
-    user: String,
+    pub(crate) at: Timestamp,
+    pub(crate) user: String,
     resource: String,
+    pub(crate) name: String,
     accepted: bool,
 }
 
@@ -28,6 +29,7 @@ impl Entry {
             at: request.at,
             user: request.user.clone(),
             resource: request.resource.clone(),
+            name: request.name.clone(),
             accepted: request.status.is_some_and(|status| status < 300),
         }
     }
@@ -74,6 +76,13 @@ impl Log {
             .find(|entry| entry.user == old && entry.at <= since)?;
         let first = writes.find(|entry| entry.user != old && entry.at > since)?;
         Some(first.at.duration_since(since).unsigned_abs())
+    }
+
+    /// What they have asked to write of sites and their pages, which have the sites' names.
+    pub(crate) fn of_sites(&self) -> impl Iterator<Item = &Entry> {
+        let resources = ["websites", "configmaps"];
+        let entries = self.0.iter();
+        entries.filter(move |entry| resources.contains(&&*entry.resource))
     }
 
     /// How much each operator has written.

@@ -1,5 +1,6 @@
 //! Whether the operator changes hands without a change lost and without two that work at once: real processes over HTTP,
-//! in real time, the leader killed and the next one paused. `cargo xtask failover` runs it.
+//! in real time, the leader killed and the next one paused. `cargo xtask failover` runs it. With `--shards` all operators work,
+//! and divide the sites: `cargo xtask shards`.
 //!
 //! There is a server process, three operator processes of which two run at a time, and this one, which changes sites,
 //! sends signals, and judges by the server's log of requests.
@@ -16,6 +17,7 @@ mod log;
 mod process;
 mod report;
 mod server;
+mod shards;
 mod sites;
 
 use self::{
@@ -32,6 +34,11 @@ use tokio::time::{Instant, sleep, timeout};
 const CALM: Duration = Duration::from_secs(3);
 /// How long anything may take that this waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long changes are made.
+const LENGTH: Duration = Duration::from_secs(30);
+/// What lets one operator of several work.
+const ELECT: &str = "--leader-elect";
 
 /// The times of the lease, in seconds. They are shorter than by default, so that two hand-overs fit into the time of the
 /// load.
@@ -50,6 +57,9 @@ fn main() -> ExitCode {
         runtime.block_on(server::run());
         return ExitCode::SUCCESS;
     }
+    if has("--shards") {
+        return shards::report(&runtime.block_on(shards::play()), has("--json"));
+    }
     let report = runtime.block_on(play());
     if has("--json") {
         println!("{}", report.json());
@@ -67,27 +77,27 @@ async fn play() -> Report {
     let mut server = Server::start().await;
     let client = server.client(server::PERSON);
     sites::create(&client, NAMESPACE).await;
-    let [first, second, third] = log::OPERATORS;
-    let first = Operator::start(&server, first);
+    let [first, second, third, _] = log::OPERATORS;
+    let first = Operator::start(&server, first, ELECT);
     assert_eq!(until_led(&client, "").await, first.name);
     assert_eq!(
         sites::until_settled(&client, PATIENCE).await,
         0,
         "nothing has begun yet"
     );
-    let second = Operator::start(&server, second);
+    let second = Operator::start(&server, second, ELECT);
     second.until_ready().await;
     eprintln!(
         "{} leads, {} stands by, and changes begin",
         first.name, second.name
     );
 
-    let load = Load::start(&client);
+    let load = Load::start(&client, LENGTH);
     sleep(CALM).await;
     let killed = (first.name, Timestamp::now());
     first.signal("KILL");
     eprintln!("killed {}", first.name);
-    let third = Operator::start(&server, third);
+    let third = Operator::start(&server, third, ELECT);
     let next = until_led(&client, first.name).await;
     eprintln!("{next} leads");
     third.until_ready().await;

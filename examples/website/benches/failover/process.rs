@@ -90,11 +90,12 @@ impl Server {
 // === impl Operator ===
 
 impl Operator {
-    pub(crate) fn start(server: &Server, name: &'static str) -> Self {
+    /// Starts one that works with others as `together` says.
+    pub(crate) fn start(server: &Server, name: &'static str, together: &str) -> Self {
         let config = Kubeconfig::write(server.address, name);
         let mut child = Command::new(env!("CARGO_BIN_EXE_website"))
             .arg("--serve=127.0.0.1:0")
-            .arg("--leader-elect")
+            .arg(together)
             .arg(format!("--leader-elect-lease-duration={LEASE}s"))
             .arg(format!("--leader-elect-renew-deadline={RENEW}s"))
             .arg(format!("--leader-elect-retry-period={RETRY}s"))

@@ -1,10 +1,6 @@
 //! What came of it.
 
-use super::{
-    LEASE,
-    load::{LENGTH, RATE},
-    sites::SITES,
-};
+use super::{LEASE, LENGTH, load::RATE, sites::SITES};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -95,6 +91,6 @@ impl Report {
 }
 
 /// With two decimals.
-fn seconds(duration: Duration) -> f64 {
+pub(crate) fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 100.0).round() / 100.0
 }

@@ -12,6 +12,7 @@ pub(crate) async fn run() {
     let mut config = Config::default();
     // All of them, since the log is what is judged.
     config.max_logged_requests = usize::MAX;
+    config.sharded_list_and_watch = true;
     let users = OPERATORS.into_iter().chain([PERSON]);
     let builder = ApiServer::builder().config(config);
     let builder = users.fold(builder, |builder, name| {
